@@ -1,0 +1,24 @@
+//! Every decision of the gateway, with no knowledge of Workers.
+//!
+//! Events come in through [`accept`], their sends are settled by [`settle`], what was left behind is found by
+//! [`sweep`], and consumers go through [`lease`]. The world is reached through the traits in [`ports`] alone, and time and
+//! random tokens arrive as arguments, so that a simulated run is a function of its seed.
+
+pub mod accept;
+pub mod caller;
+pub mod claim;
+pub mod event;
+pub mod ids;
+pub mod lease;
+pub mod ledger;
+pub mod limits;
+pub mod message;
+pub mod payload;
+pub mod ports;
+pub mod receipt;
+pub mod routing;
+pub mod settle;
+pub mod states;
+pub mod sweep;
+pub mod time;
+pub mod topic;
