@@ -1,0 +1,252 @@
+//! Reads JSON bodies without rewriting them.
+//!
+//! The payload of an event is the text that came, so a body is checked and looked into, but never turned into a
+//! tree of values and back: numbers keep their digits, keys their order, strings their escapes. Only the few
+//! fields that a provider names are decoded.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{Rejection, limits::JSON_DEPTH_MAX};
+
+/// The body as text, without the JSON white space around it. It still has to be parsed; [`Fields::read`] does.
+///
+/// A byte order mark is refused: stripe-node 23.1.0 drops it before verifying and so refuses such a body as well,
+/// and JSON readers further on would stumble over it (RFC 8259, section 8.1).
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when it is not UTF-8, or nested deeper than [`JSON_DEPTH_MAX`].
+pub fn json_text(body: &[u8]) -> Result<&str, Rejection> {
+    let text = std::str::from_utf8(body).map_err(|_| Rejection::Unreadable("not UTF-8"))?;
+    let text = text.trim_matches([' ', '\t', '\n', '\r']);
+    if nesting_depth(text) > JSON_DEPTH_MAX {
+        return Err(Rejection::Unreadable("nested too deeply"));
+    }
+    Ok(text)
+}
+
+/// How deeply arrays and objects are nested in a text; meaningful only if the text is JSON.
+///
+/// A scan of its own, because the parser does not count inside the values that it passes over unread.
+fn nesting_depth(text: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in text.bytes() {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'[' | b'{' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// Some fields of a JSON object, each still as the text that came.
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    found: Vec<(&'static str, &'a RawValue)>,
+}
+
+impl<'a> Fields<'a> {
+    /// Picks the fields `names` out of a JSON object and passes over all others.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when the text is not one JSON object, or holds one of `names` twice: readers
+    /// differ in which one they take, and an id must not depend on the reader. Other duplicates are let through.
+    pub fn read(text: &'a str, names: &'static [&'static str]) -> Result<Self, Rejection> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let found = Pick { names }
+            .deserialize(&mut deserializer)
+            .and_then(|found| deserializer.end().map(|()| found))
+            .map_err(|_| Rejection::Unreadable("not a JSON object, or an important field is there twice"))?;
+        Ok(Self { found })
+    }
+
+    /// A field's JSON text; `None` when it is absent or `null`.
+    #[must_use]
+    pub fn raw(&self, name: &str) -> Option<&'a str> {
+        let (_, value) = self.found.iter().find(|(field, _)| *field == name)?;
+        Some(value.get()).filter(|text| *text != "null")
+    }
+
+    /// A field's value; `None` when it is absent or `null`.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is there but of another type. Where a field is a convenience, the caller
+    /// ignores this with [`Fields::lenient`].
+    pub fn value<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Rejection> {
+        let Some(text) = self.raw(name) else {
+            return Ok(None);
+        };
+        let value = serde_json::from_str(text);
+        value
+            .map(Some)
+            .map_err(|_| Rejection::Unreadable("a field is not of its type"))
+    }
+
+    /// A field's value; `None` also when it is of another type.
+    #[must_use]
+    pub fn lenient<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
+        self.value(name).ok().flatten()
+    }
+
+    /// Fields of a field that is an object itself; `None` when it is not.
+    #[must_use]
+    pub fn object(&self, name: &str, names: &'static [&'static str]) -> Option<Self> {
+        Self::read(self.raw(name)?, names).ok()
+    }
+}
+
+/// Deserializes the wanted fields of an object and passes over the others.
+struct Pick {
+    names: &'static [&'static str],
+}
+
+impl<'de> DeserializeSeed<'de> for Pick {
+    type Value = Vec<(&'static str, &'de RawValue)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Pick {
+    type Value = Vec<(&'static str, &'de RawValue)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut found: Self::Value = Vec::with_capacity(self.names.len());
+        while let Some(wanted) = map.next_key_seed(WantedKey { names: self.names })? {
+            let Some(name) = wanted else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if found.iter().any(|(earlier, _)| *earlier == name) {
+                return Err(M::Error::duplicate_field(name));
+            }
+            found.push((name, map.next_value()?));
+        }
+        Ok(found)
+    }
+}
+
+/// Deserializes a key into the wanted name that it equals, escapes decoded, without keeping the key.
+struct WantedKey {
+    names: &'static [&'static str],
+}
+
+impl<'de> DeserializeSeed<'de> for WantedKey {
+    type Value = Option<&'static str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for WantedKey {
+    type Value = Option<&'static str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.names.iter().copied().find(|name| *name == key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: &[&str] = &["id", "n", "sub"];
+
+    fn nested(depth: usize) -> String {
+        format!("{}{}", "[".repeat(depth), "]".repeat(depth))
+    }
+
+    #[test]
+    fn only_json_white_space_is_trimmed() {
+        assert_eq!(json_text(b" \t\r\n{ }\n"), Ok("{ }"));
+        assert_eq!(json_text("\u{a0}{}".as_bytes()), Ok("\u{a0}{}"));
+        assert_eq!(json_text(b"\xff"), Err(Rejection::Unreadable("not UTF-8")));
+    }
+
+    #[test]
+    fn depth_is_counted_outside_of_strings() {
+        for (text, depth) in [
+            ("1", 0),
+            ("{}", 1),
+            (r#"[{"a":[]},[]]"#, 3),
+            (r#"["[[","\"[[","\\",[]]"#, 2),
+        ] {
+            assert_eq!(nesting_depth(text), depth, "{text}");
+        }
+        assert!(json_text(nested(JSON_DEPTH_MAX).as_bytes()).is_ok());
+        let too_deep = Rejection::Unreadable("nested too deeply");
+        assert_eq!(json_text(nested(JSON_DEPTH_MAX + 1).as_bytes()), Err(too_deep));
+    }
+
+    #[test]
+    fn fields_keep_their_text() {
+        let text = r#"{"x":1,"x":2,"n": 1.0e0 ,"id":"a\u0062","sub":{"id":null,"n":12345678901234567890}}"#;
+        let fields = Fields::read(text, NAMES).unwrap();
+        assert_eq!(fields.raw("n"), Some("1.0e0"));
+        assert_eq!(fields.value::<String>("id"), Ok(Some("ab".to_owned())));
+        assert!(fields.value::<i64>("id").is_err());
+        assert_eq!(fields.lenient::<i64>("id"), None);
+        let sub = fields.object("sub", NAMES).unwrap();
+        assert_eq!(
+            (sub.raw("id"), sub.raw("n"), sub.raw("sub")),
+            (None, Some("12345678901234567890"), None)
+        );
+        assert!(fields.object("id", NAMES).is_none());
+    }
+
+    #[test]
+    fn what_is_not_one_object_is_refused() {
+        let texts = [
+            "",
+            "null",
+            "[]",
+            "1",
+            "{",
+            "{}{}",
+            "{} x",
+            r#"{"a":}"#,
+            r#"{"a":1,}"#,
+            "{'a':1}",
+            "\u{feff}{}",
+        ];
+        for text in
+            texts
+                .into_iter()
+                .chain([r#"{"a":"\x"}"#, "{\"a\":\"\n\"}", r#"{"a":01}"#, r#"{"a":NaN}"#])
+        {
+            assert!(Fields::read(text, NAMES).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wanted_field_may_not_come_twice() {
+        assert!(Fields::read(r#"{"id":1,"\u0069d":2}"#, NAMES).is_err());
+        assert!(Fields::read(r#"{"other":1,"other":2}"#, NAMES).is_ok());
+    }
+}

@@ -1,0 +1,38 @@
+//! Decides whether a webhook request is what its provider signed, and which events it carries.
+//!
+//! Everything here is a function of its arguments: method, URL, headers, raw body bytes, secrets and the time
+//! go in, [`Verified`] or a [`Rejection`] comes out. There is no clock, no network and no Worker API, so the
+//! same code runs in an adapter Worker, in tests and in benches. What is left to the caller: the body limit,
+//! tenants, ids for events whose provider gives none, and publishing.
+//!
+//! ```
+//! use swarm_verify::{Headers, Request, Secrets, Settings, provider, sign_stripe};
+//!
+//! let body = br#"{"id":"evt_1","object":"event","type":"invoice.paid","created":1767237942}"#;
+//! let headers = Headers::from_iter([("Stripe-Signature", sign_stripe("whsec_example", 1767237943, body))]);
+//! let request = Request { method: "POST", url: "https://hooks.example.com/webhook/stripe", headers: &headers, body };
+//! let settings = Settings::new(Secrets::parse("whsec_example")?);
+//!
+//! let stripe = provider("stripe").ok_or("unknown provider")?;
+//! let verified = stripe.verify(&request, &settings, 1767237945)?;
+//! assert_eq!(verified.events.first().map(|event| event.event_type.as_str()), Some("stripe.invoice.paid"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod body;
+mod event;
+pub mod limits;
+mod provider;
+mod rejection;
+mod request;
+mod secrets;
+pub mod signature;
+mod signing;
+pub mod stripe;
+
+pub use event::{Verified, VerifiedEvent, platform_event_type};
+pub use provider::{Provider, Settings, provider, providers};
+pub use rejection::Rejection;
+pub use request::{Headers, RepeatedHeader, Request};
+pub use secrets::{Secret, Secrets, SecretsError};
+pub use signing::sign_stripe;

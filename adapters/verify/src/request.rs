@@ -1,0 +1,155 @@
+//! The request as it arrived, and the few questions that every provider asks about it.
+
+use crate::Rejection;
+
+/// A request as it arrived. Nothing in it is trusted.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Upper-case method, `POST`.
+    pub method: &'a str,
+    /// The public URL that the provider called, with its query: some providers sign it.
+    pub url: &'a str,
+    /// All headers.
+    pub headers: &'a Headers,
+    /// The raw body. Signatures are over these bytes, so nothing may decode or trim them on the way.
+    pub body: &'a [u8],
+}
+
+impl Request<'_> {
+    /// Refuses every method but `expected`.
+    ///
+    /// # Errors
+    /// [`Rejection::MethodNotAllowed`].
+    pub fn require_method(&self, expected: &str) -> Result<(), Rejection> {
+        if self.method == expected {
+            Ok(())
+        } else {
+            Err(Rejection::MethodNotAllowed)
+        }
+    }
+
+    /// Refuses a content type other than `expected` (`application/json`); its parameters do not count. A request
+    /// without one passes: the signature does not cover the header, so its absence says nothing.
+    ///
+    /// # Errors
+    /// [`Rejection::UnsupportedMediaType`], also when the header is there twice.
+    pub fn require_media_type(&self, expected: &str) -> Result<(), Rejection> {
+        let header = self
+            .headers
+            .single("content-type")
+            .map_err(|_| Rejection::UnsupportedMediaType)?;
+        let Some(value) = header else { return Ok(()) };
+        let media_type = value.split(';').next().unwrap_or_default().trim();
+        if media_type.eq_ignore_ascii_case(expected) {
+            Ok(())
+        } else {
+            Err(Rejection::UnsupportedMediaType)
+        }
+    }
+}
+
+/// Header fields in the order in which they came; names are matched without regard to case.
+///
+/// The Workers runtime joins repeated fields with `, ` before anybody sees them. A provider whose header cannot
+/// hold a blank should therefore refuse one that does, beside asking for [`Headers::single`].
+#[derive(Debug, Clone, Default)]
+pub struct Headers {
+    fields: Vec<(String, String)>,
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> Self {
+        Self {
+            fields: fields
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        }
+    }
+}
+
+impl Headers {
+    /// All values of a header, in order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.fields
+            .iter()
+            .filter(move |(field, _)| field.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
+    }
+
+    /// The value of a header that may be there once, or `None` when it is absent.
+    ///
+    /// # Errors
+    /// [`RepeatedHeader`] when it is there more than once: which of the values counts would be a guess, and two
+    /// readers may guess differently.
+    pub fn single(&self, name: &str) -> Result<Option<&str>, RepeatedHeader> {
+        let mut found = None;
+        for (field, value) in &self.fields {
+            if field.eq_ignore_ascii_case(name) && found.replace(value.as_str()).is_some() {
+                return Err(RepeatedHeader);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// A header that may be there once was there more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the header is there more than once")]
+pub struct RepeatedHeader;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_names_match_in_any_case() {
+        let headers = Headers::from_iter([("sTrIpE-SiGnAtUrE", "a")]);
+        assert_eq!(headers.single("Stripe-Signature"), Ok(Some("a")));
+        assert_eq!(headers.single("Stripe-Signatur"), Ok(None));
+    }
+
+    #[test]
+    fn a_repeated_header_is_noticed() {
+        let headers = Headers::from_iter([("X-A", "1"), ("x-b", "2"), ("x-a", "3")]);
+        assert_eq!(headers.single("x-a"), Err(RepeatedHeader));
+        assert_eq!(headers.all("X-a").collect::<Vec<_>>(), ["1", "3"]);
+    }
+
+    #[test]
+    fn only_the_media_type_counts() {
+        let check = |fields: &[(&str, &str)]| {
+            let headers: Headers = fields.iter().copied().collect();
+            let request = Request {
+                method: "POST",
+                url: "",
+                headers: &headers,
+                body: b"",
+            };
+            request.require_media_type("application/json")
+        };
+        assert_eq!(check(&[]), Ok(()));
+        assert_eq!(check(&[("content-type", "application/json")]), Ok(()));
+        assert_eq!(
+            check(&[("Content-Type", "Application/JSON ; charset=utf-8")]),
+            Ok(())
+        );
+        for other in [
+            "",
+            "text/plain",
+            "application/json-seq",
+            "application/json, text/plain",
+        ] {
+            assert_eq!(
+                check(&[("content-type", other)]),
+                Err(Rejection::UnsupportedMediaType),
+                "{other}"
+            );
+        }
+        let twice = [
+            ("content-type", "application/json"),
+            ("content-type", "application/json"),
+        ];
+        assert_eq!(check(&twice), Err(Rejection::UnsupportedMediaType));
+    }
+}

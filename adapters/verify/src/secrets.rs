@@ -1,0 +1,183 @@
+//! The secrets of one endpoint: one, or several while they are being rotated.
+
+use std::fmt;
+
+use crate::limits::SPLIT_SECRET_LENGTH_MIN;
+
+/// One secret: trimmed, never blank, and not shown by `Debug`.
+#[derive(Clone)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret without what pasting left around it, or `None` when nothing remains.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let trimmed = trim_pasted(text);
+        (!trimmed.is_empty()).then(|| Self(trimmed.to_owned()))
+    }
+
+    /// The secret itself. Whoever calls this must not log it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("[redacted]")
+    }
+}
+
+/// The secrets of an endpoint, any of which may match, in no particular order. An empty list verifies nothing.
+///
+/// They are configured as one text, because that is what a Worker secret is. Its format, after white space and byte
+/// order marks around it are dropped:
+///
+/// - Text that starts with `[` is a JSON array of strings: `["whsec_new","whsec_old"]`. This is the form for secrets
+///   that contain a blank or a comma or start with `[`.
+/// - Any other text is split at white space and commas: `whsec_new, whsec_old`. If that gives several pieces, each
+///   must have at least [`SPLIT_SECRET_LENGTH_MIN`] characters.
+///
+/// White space around each secret is dropped, since it comes from pasting, and so is a secret with nothing left.
+#[derive(Debug, Clone, Default)]
+pub struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// Reads the configured text, in the format above.
+    ///
+    /// Blank text gives an empty list and not an error, because the verifier refuses everything then anyway.
+    ///
+    /// # Errors
+    /// [`SecretsError`] when the text is ambiguous. The error names the rule and never the secret.
+    pub fn parse(text: &str) -> Result<Self, SecretsError> {
+        let text = trim_pasted(text);
+        if text.starts_with('[') {
+            let list: Vec<String> = serde_json::from_str(text).map_err(|_| SecretsError::NotAnArray)?;
+            return Ok(Self::from_list(list));
+        }
+        let secrets = Self::from_list(text.split(|c: char| c == ',' || is_pasted_blank(c)));
+        let too_short = |secret: &Secret| secret.expose().chars().count() < SPLIT_SECRET_LENGTH_MIN;
+        if secrets.len() > 1 && secrets.iter().any(too_short) {
+            return Err(SecretsError::PieceTooShort);
+        }
+        Ok(secrets)
+    }
+
+    /// Takes secrets that are apart already; blank ones are dropped.
+    pub fn from_list<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Self {
+        Self(
+            list.into_iter()
+                .filter_map(|text| Secret::new(text.as_ref()))
+                .collect(),
+        )
+    }
+
+    /// The secrets, in the order in which they were given.
+    pub fn iter(&self) -> impl Iterator<Item = &Secret> {
+        self.0.iter()
+    }
+
+    /// How many secrets there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none, so that nothing can be verified.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Why a configured text is not a list of secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecretsError {
+    /// The text starts with `[` but is not a JSON array of strings.
+    #[error("secrets that start with `[` must be a JSON array of strings")]
+    NotAnArray,
+    /// A piece of a split list is too short for a secret, so the text was probably one secret.
+    #[error(
+        "a secret in the list has fewer than {SPLIT_SECRET_LENGTH_MIN} characters; \
+         a secret that contains a blank or a comma must be given in a JSON array"
+    )]
+    PieceTooShort,
+}
+
+fn trim_pasted(text: &str) -> &str {
+    text.trim_matches(is_pasted_blank)
+}
+
+/// White space, and the byte order mark that some editors put at the start of a file.
+fn is_pasted_blank(c: char) -> bool {
+    c.is_whitespace() || c == '\u{feff}'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Vec<String>, SecretsError> {
+        Secrets::parse(text).map(|secrets| secrets.iter().map(|secret| secret.expose().to_owned()).collect())
+    }
+
+    #[test]
+    fn one_secret_is_trimmed() {
+        for text in [
+            "whsec_a",
+            "  whsec_a\n",
+            "\u{feff}whsec_a\r\n",
+            "whsec_a,",
+            "[\" whsec_a\\n\"]",
+        ] {
+            assert_eq!(parsed(text), Ok(vec!["whsec_a".to_owned()]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lists_come_in_two_forms() {
+        let both = Ok(vec!["whsec_new".to_owned(), "whsec_old".to_owned()]);
+        let split = [
+            "whsec_new,whsec_old",
+            "whsec_new whsec_old",
+            "whsec_new,\n whsec_old,\n",
+        ];
+        for text in split.into_iter().chain([
+            "[\"whsec_new\", \"whsec_old\"]",
+            " [\"whsec_new\",\"\",\"whsec_old\"] ",
+        ]) {
+            assert_eq!(parsed(text), both, "{text:?}");
+        }
+        assert_eq!(
+            parsed("[\"pass phrase, with blanks\"]"),
+            Ok(vec!["pass phrase, with blanks".to_owned()])
+        );
+    }
+
+    #[test]
+    fn blank_secrets_are_no_secrets() {
+        for text in ["", "   ", "\n", ",", " , ,", "[]", "[\"\"]", "[\"  \", \"\\n\"]"] {
+            assert_eq!(parsed(text), Ok(vec![]), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn ambiguous_text_is_refused() {
+        for text in ["[", "[1]", "[\"a\"", "[whsec_a]", "[\"a\", null]", "[[\"a\"]]"] {
+            assert_eq!(parsed(text), Err(SecretsError::NotAnArray), "{text:?}");
+        }
+        // "v1" and the words of a pass phrase must not become secrets that anybody could guess.
+        for text in ["v1,whsec_aaaaaaaa", "correct horse battery staple"] {
+            assert_eq!(parsed(text), Err(SecretsError::PieceTooShort), "{text:?}");
+        }
+        assert_eq!(parsed("short"), Ok(vec!["short".to_owned()]));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let shown = format!("{:?}", Secrets::from_list(["whsec_hidden"]));
+        assert_eq!(shown, "Secrets([[redacted]])");
+    }
+}

@@ -1,0 +1,162 @@
+//! The small tools that signature schemes are made of: keyed digests, strict readers, comparison, freshness.
+
+use hmac::{Hmac, KeyInit, Mac, digest::Key};
+use sha2::{Digest, Sha256};
+use subtle::{Choice, ConstantTimeEq};
+
+/// HMAC-SHA256 over the concatenation of `parts`, which are never copied together.
+#[must_use]
+pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new(&hmac_key_block(key));
+    for part in parts {
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+/// The key as one block, by the rule of RFC 2104: a key longer than a block is hashed, then filled up with
+/// zeros. Done here because the constructor that takes a slice has an error path that cannot be taken.
+fn hmac_key_block(key: &[u8]) -> Key<Hmac<Sha256>> {
+    let mut block = Key::<Hmac<Sha256>>::default();
+    if key.len() <= block.len() {
+        block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
+    } else {
+        block
+            .iter_mut()
+            .zip(Sha256::digest(key))
+            .for_each(|(to, from)| *to = from);
+    }
+    block
+}
+
+/// Whether one of `offered` equals `expected`. All are compared, each in constant time, so the time taken tells
+/// nothing but how many there were, which the sender knows.
+#[must_use]
+pub fn any_equal(expected: &[u8; 32], offered: &[[u8; 32]]) -> bool {
+    let none = Choice::from(0);
+    offered
+        .iter()
+        .fold(none, |found, one| found | expected.ct_eq(one))
+        .into()
+}
+
+/// Reads `N` bytes of lower-case hex. Upper-case digits, another length or anything else gives `None`: the SDKs
+/// compare the texts, and a second spelling of the same digest would only help someone who probes.
+#[must_use]
+pub fn decode_hex_lower<const N: usize>(text: &str) -> Option<[u8; N]> {
+    if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        return None;
+    }
+    let mut bytes = [0; N];
+    hex::decode_to_slice(text, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// Reads a count of seconds since 1970: decimal digits without sign, blank or leading zero, so that there is
+/// exactly one text for each time. `None` otherwise, and beyond 15 digits.
+#[must_use]
+pub fn parse_unix_seconds(text: &str) -> Option<i64> {
+    let canonical = text == "0" || !text.starts_with('0');
+    let digits = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if canonical && digits {
+        text.parse().ok()
+    } else {
+        None
+    }
+}
+
+/// Whether `signed_unix` lies within the tolerance around `now_unix`, edges included. Times in the future count
+/// like those in the past: a one-sided check takes a signature that was dated ahead for as long as its date is.
+/// A tolerance of 0 asks for the very second, it does not switch the check off.
+#[must_use]
+pub fn is_fresh(signed_unix: i64, now_unix: i64, tolerance_seconds: u64) -> bool {
+    signed_unix.abs_diff(now_unix) <= tolerance_seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hmac_agrees_with_rfc_4231() {
+        // Test cases 1, 2 and 6: a short key, a key of text, and one that is longer than a block.
+        let cases: [(Vec<u8>, &[u8], &str); 3] = [
+            (
+                vec![0x0b; 20],
+                b"Hi There",
+                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+            ),
+            (
+                b"Jefe".to_vec(),
+                b"what do ya want for nothing?",
+                "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+            ),
+            (
+                vec![0xaa; 131],
+                b"Test Using Larger Than Block-Size Key - Hash Key First",
+                "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+            ),
+        ];
+        for (key, message, digest) in cases {
+            let (start, end) = message.split_at(5);
+            assert_eq!(hex::encode(hmac_sha256(&key, &[start, end])), digest);
+        }
+    }
+
+    #[test]
+    fn any_of_several_may_be_equal() {
+        let (a, b) = ([1; 32], [2; 32]);
+        assert!(any_equal(&a, &[b, a]) && any_equal(&a, &[a, b]));
+        assert!(!any_equal(&a, &[b, b]) && !any_equal(&a, &[]));
+    }
+
+    #[test]
+    fn hex_is_lower_case_and_of_its_length() {
+        assert_eq!(decode_hex_lower::<2>("0aff"), Some([10, 255]));
+        for text in [
+            "0aFF", "0af", "0aff0", "0aff00", "0a f", "0xff", "0afg", "", "0afé",
+        ] {
+            assert_eq!(decode_hex_lower::<2>(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_has_one_spelling() {
+        assert_eq!(parse_unix_seconds("1767237943"), Some(1_767_237_943));
+        assert_eq!(parse_unix_seconds("0"), Some(0));
+        for text in [
+            "",
+            "-1",
+            "+1",
+            " 1",
+            "1 ",
+            "01",
+            "00",
+            "1.0",
+            "1e3",
+            "abc",
+            "1abc",
+            "١",
+            "9999999999999999",
+        ] {
+            assert_eq!(parse_unix_seconds(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn freshness_has_two_sides() {
+        for (signed, tolerance, fresh) in [
+            (700, 300, true),
+            (699, 300, false),
+            (1300, 300, true),
+            (1301, 300, false),
+            (1000, 0, true),
+            (999, 0, false),
+            (1001, 0, false),
+            (i64::MIN, 300, false),
+            (i64::MAX, 300, false),
+        ] {
+            assert_eq!(is_fresh(signed, 1000, tolerance), fresh, "{signed} ± {tolerance}");
+        }
+    }
+}
