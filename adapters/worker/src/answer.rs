@@ -1,0 +1,113 @@
+//! What the provider is told: 2xx only for what the ledger has, and a status that makes it try again exactly when that helps.
+
+use serde_json::json;
+use swarm_client::{PublishError, Receipt, ReceiptStatus, RefusalCode};
+use swarm_cloudflare::Misconfigured;
+use swarm_verify::Rejection;
+use worker::{Headers, Response, Result};
+
+use crate::LOG;
+
+/// When a provider should try again.
+const RETRY_AFTER_SECONDS: &str = "30";
+
+/// A request that is not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// No such provider or path here.
+    NotFound,
+    /// Not a POST.
+    MethodNotAllowed,
+    /// The body is larger than this many bytes.
+    TooLarge(usize),
+    /// The body did not arrive whole.
+    Unreadable,
+    /// It is not genuine, or not readable.
+    Rejected(Rejection),
+    /// The deployment or the core cannot take anything now.
+    Unavailable,
+}
+
+impl From<Misconfigured> for Refusal {
+    fn from(error: Misconfigured) -> Self {
+        LOG.error("cannot take webhooks", json!({ "error": error.to_string() }));
+        Self::Unavailable
+    }
+}
+
+impl From<PublishError> for Refusal {
+    fn from(error: PublishError) -> Self {
+        LOG.error("the core did not answer", json!({ "error": error.to_string() }));
+        Self::Unavailable
+    }
+}
+
+impl Refusal {
+    /// The HTTP answer: `{ error: { code, message } }`.
+    pub fn response(&self) -> Result<Response> {
+        let (status, code, message) = match self {
+            Self::NotFound => (404, "not_found", "no webhook is served at this address".to_owned()),
+            Self::MethodNotAllowed => (405, "method_not_allowed", "webhooks are sent with POST".to_owned()),
+            Self::TooLarge(max) => (413, "payload_too_large", format!("the limit is {max} bytes")),
+            Self::Unreadable => (400, "unreadable", "the body did not arrive whole".to_owned()),
+            Self::Rejected(rejection) => {
+                (rejection.status(), rejection.code(), rejection.public_message().to_owned())
+            }
+            Self::Unavailable => (503, "unavailable", "the event was not recorded; send it again".to_owned()),
+        };
+        error(status, code, &message)
+    }
+}
+
+/// The HTTP answer to events that the core has answered for. The worst receipt decides; a retry of the request then finds
+/// the others to be duplicates.
+pub fn receipts(receipts: &[Receipt]) -> Result<Response> {
+    for receipt in receipts {
+        if let Receipt::Refused(refused) = receipt {
+            LOG.error("the core refused an event", json!({ "code": refused.code, "error": refused.message }));
+        }
+    }
+    let worst = receipts.iter().map(status).max_by_key(|status| severity(*status)).unwrap_or(200);
+    match worst {
+        200 | 202 => Ok(Response::from_json(&json!({ "events": receipts }))?.with_status(worst)),
+        503 => Refusal::Unavailable.response(),
+        413 => error(413, "payload_too_large", "an event is larger than the gateway takes"),
+        403 => error(403, "forbidden", "this address does not take events of that tenant or type"),
+        _ => error(400, "invalid_event", "an event breaks the gateway's rules"),
+    }
+}
+
+fn status(receipt: &Receipt) -> u16 {
+    match receipt {
+        Receipt::Recorded(recorded) if recorded.status == ReceiptStatus::Accepted => 202,
+        Receipt::Recorded(_) => 200,
+        Receipt::Refused(refused) => match refused.code {
+            RefusalCode::InvalidEvent => 400,
+            RefusalCode::Forbidden => 403,
+            RefusalCode::PayloadTooLarge => 413,
+            RefusalCode::Unavailable => 503,
+        },
+    }
+}
+
+/// 503 above all: it is the only one that a retry can heal.
+fn severity(status: u16) -> u16 {
+    if status == 503 { u16::MAX } else { status }
+}
+
+fn error(status: u16, code: &str, message: &str) -> Result<Response> {
+    let headers = Headers::new();
+    if status == 503 {
+        headers.set("retry-after", RETRY_AFTER_SECONDS)?;
+    }
+    if status == 405 {
+        headers.set("allow", "POST")?;
+    }
+    let body = json!({ "error": { "code": code, "message": message } });
+    Ok(Response::from_json(&body)?.with_status(status).with_headers(with_json(headers)?))
+}
+
+fn with_json(headers: Headers) -> Result<Headers> {
+    headers.set("content-type", "application/json")?;
+    Ok(headers)
+}

@@ -1,0 +1,61 @@
+//! What a path asks for: a provider, and perhaps a tenant.
+
+use swarm_cloudflare::Bindings;
+use swarm_domain::event::is_tenant_id;
+use swarm_verify::Provider;
+
+use crate::answer::Refusal;
+
+/// A path of the form `/webhook/{provider}` or `/webhook/{provider}/{tenant}`.
+pub struct Route {
+    /// Whose rules the request is verified by.
+    pub provider: &'static dyn Provider,
+    /// The tenant that the path names.
+    pub tenant: Option<String>,
+}
+
+impl Route {
+    /// The route of a path, if this deployment serves it.
+    pub fn find(path: &str, bindings: &Bindings) -> Result<Self, Refusal> {
+        let served = bindings.required_var("PROVIDERS")?;
+        Self::parse(path, &served)
+    }
+
+    fn parse(path: &str, served: &str) -> Result<Self, Refusal> {
+        let mut parts = path.strip_prefix("/webhook/").ok_or(Refusal::NotFound)?.split('/');
+        let name = parts.next().unwrap_or_default();
+        let tenant = parts.next().filter(|tenant| !tenant.is_empty());
+        if parts.next().is_some() || !served.split([',', ' ']).any(|provider| provider == name) {
+            return Err(Refusal::NotFound);
+        }
+        let provider = swarm_verify::provider(name).ok_or(Refusal::NotFound)?;
+        match tenant {
+            Some(tenant) if !is_tenant_id(tenant) => Err(Refusal::NotFound),
+            tenant => Ok(Self { provider, tenant: tenant.map(str::to_owned) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(path: &str) -> Option<(String, Option<String>)> {
+        let route = Route::parse(path, "stripe").ok()?;
+        Some((route.provider.name().to_owned(), route.tenant))
+    }
+
+    #[test]
+    fn a_path_names_a_provider_and_perhaps_a_tenant() {
+        assert_eq!(parse("/webhook/stripe"), Some(("stripe".to_owned(), None)));
+        assert_eq!(parse("/webhook/stripe/"), Some(("stripe".to_owned(), None)));
+        assert_eq!(parse("/webhook/stripe/acme"), Some(("stripe".to_owned(), Some("acme".to_owned()))));
+    }
+
+    #[test]
+    fn every_other_path_is_not_found() {
+        for path in ["/", "/webhook", "/webhook/", "/webhook/github", "/webhook/stripe/a/b", "/webhook/stripe/a%20b"] {
+            assert_eq!(parse(path), None, "{path}");
+        }
+    }
+}
