@@ -1,10 +1,11 @@
 //! What the provider is told: 2xx only for what the ledger has, and a status that makes it try again exactly when that helps.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use swarm_client::{PublishError, Receipt, ReceiptStatus, RefusalCode};
 use swarm_cloudflare::Misconfigured;
 use swarm_verify::Rejection;
-use worker::{Headers, Response, Result};
+use wasm_bindgen::JsValue;
+use web_sys::{Headers, Response, ResponseInit};
 
 use crate::LOG;
 
@@ -44,7 +45,7 @@ impl From<PublishError> for Refusal {
 
 impl Refusal {
     /// The HTTP answer: `{ error: { code, message } }`.
-    pub fn response(&self) -> Result<Response> {
+    pub fn response(&self) -> Result<Response, JsValue> {
         let (status, code, message) = match self {
             Self::NotFound => (404, "not_found", "no webhook is served at this address".to_owned()),
             Self::MethodNotAllowed => (405, "method_not_allowed", "webhooks are sent with POST".to_owned()),
@@ -61,7 +62,7 @@ impl Refusal {
 
 /// The HTTP answer to events that the core has answered for. The worst receipt decides; a retry of the request then finds
 /// the others to be duplicates.
-pub fn receipts(receipts: &[Receipt]) -> Result<Response> {
+pub fn receipts(receipts: &[Receipt]) -> Result<Response, JsValue> {
     for receipt in receipts {
         if let Receipt::Refused(refused) = receipt {
             LOG.error("the core refused an event", json!({ "code": refused.code, "error": refused.message }));
@@ -69,7 +70,7 @@ pub fn receipts(receipts: &[Receipt]) -> Result<Response> {
     }
     let worst = receipts.iter().map(status).max_by_key(|status| severity(*status)).unwrap_or(200);
     match worst {
-        200 | 202 => Ok(Response::from_json(&json!({ "events": receipts }))?.with_status(worst)),
+        200 | 202 => respond(worst, &json!({ "events": receipts })),
         503 => Refusal::Unavailable.response(),
         413 => error(413, "payload_too_large", "an event is larger than the gateway takes"),
         403 => error(403, "forbidden", "this address does not take events of that tenant or type"),
@@ -95,19 +96,21 @@ fn severity(status: u16) -> u16 {
     if status == 503 { u16::MAX } else { status }
 }
 
-fn error(status: u16, code: &str, message: &str) -> Result<Response> {
-    let headers = Headers::new();
+fn error(status: u16, code: &str, message: &str) -> Result<Response, JsValue> {
+    respond(status, &json!({ "error": { "code": code, "message": message } }))
+}
+
+fn respond(status: u16, body: &Value) -> Result<Response, JsValue> {
+    let headers = Headers::new()?;
+    headers.set("content-type", "application/json")?;
     if status == 503 {
         headers.set("retry-after", RETRY_AFTER_SECONDS)?;
     }
     if status == 405 {
         headers.set("allow", "POST")?;
     }
-    let body = json!({ "error": { "code": code, "message": message } });
-    Ok(Response::from_json(&body)?.with_status(status).with_headers(with_json(headers)?))
-}
-
-fn with_json(headers: Headers) -> Result<Headers> {
-    headers.set("content-type", "application/json")?;
-    Ok(headers)
+    let init = ResponseInit::new();
+    init.set_status(status);
+    init.set_headers(&headers);
+    Response::new_with_opt_str_and_init(Some(&body.to_string()), &init)
 }

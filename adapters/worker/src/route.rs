@@ -15,10 +15,10 @@ pub struct Route {
 }
 
 impl Route {
-    /// The route of a path, if this deployment serves it.
-    pub fn find(path: &str, bindings: &Bindings) -> Result<Self, Refusal> {
+    /// The route of a URL, if this deployment serves it.
+    pub fn find(url: &str, bindings: &Bindings) -> Result<Self, Refusal> {
         let served = bindings.required_var("PROVIDERS")?;
-        Self::parse(path, &served)
+        Self::parse(path(url), &served)
     }
 
     fn parse(path: &str, served: &str) -> Result<Self, Refusal> {
@@ -36,9 +36,28 @@ impl Route {
     }
 }
 
+/// The path of an absolute URL as the runtime writes it: after the host, before the query.
+fn path(url: &str) -> &str {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let from_path = after_scheme.find('/').and_then(|at| after_scheme.get(at..)).unwrap_or_default();
+    from_path.split(['?', '#']).next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_path_stands_between_host_and_query() {
+        for (url, expected) in [
+            ("https://hooks.example.com/webhook/stripe?x=/y", "/webhook/stripe"),
+            ("http://127.0.0.1:8787/webhook/stripe/acme#z", "/webhook/stripe/acme"),
+            ("https://hooks.example.com", ""),
+            ("https://hooks.example.com/", "/"),
+        ] {
+            assert_eq!(path(url), expected, "{url}");
+        }
+    }
 
     fn parse(path: &str) -> Option<(String, Option<String>)> {
         let route = Route::parse(path, "stripe").ok()?;

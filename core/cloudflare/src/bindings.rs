@@ -37,9 +37,14 @@ impl Bindings {
         Ok(Ledger::new(first, shards.collect()))
     }
 
-    /// The bucket `BLOBS`.
+    /// The bucket `BLOBS`, where large payloads are.
     pub fn blobs(&self) -> Result<R2Blobs, Misconfigured> {
-        let bucket = self.binding("BLOBS").ok_or_else(|| missing("R2 bucket", "BLOBS"))?;
+        self.bucket("BLOBS")
+    }
+
+    /// The bucket with this binding.
+    pub fn bucket(&self, name: &str) -> Result<R2Blobs, Misconfigured> {
+        let bucket = self.binding(name).ok_or_else(|| missing("R2 bucket", name))?;
         Ok(R2Blobs::new(bucket.unchecked_into()))
     }
 

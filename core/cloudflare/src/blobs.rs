@@ -4,7 +4,7 @@ use js_sys::{Promise, Uint8Array};
 use swarm_domain::ports::{BlobError, Blobs};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use worker::worker_sys::R2Bucket;
+use worker_sys::R2Bucket;
 
 use crate::js;
 

@@ -4,7 +4,7 @@ use js_sys::Array;
 use swarm_domain::ports::{Outcome, SQL_INTEGER_MAX, SQL_PARAMETERS_MAX, Sql, SqlError, Statement, Value};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use worker::worker_sys::{D1Database, D1PreparedStatement};
+use worker_sys::{D1Database, D1PreparedStatement};
 
 use crate::js;
 

@@ -1,7 +1,7 @@
 //! The batch that the runtime hands to a queue handler.
 
 use wasm_bindgen::{JsCast, JsValue};
-use worker::worker_sys::{Message, MessageBatch};
+use worker_sys::{Message, MessageBatch};
 
 use crate::js;
 
@@ -59,7 +59,7 @@ impl Letter {
 }
 
 fn as_text(body: &JsValue) -> String {
-    let json = || Some(js_sys::JSON::stringify(body).ok()?.unchecked_into::<JsValue>().as_string()?);
+    let json = || js_sys::JSON::stringify(body).ok()?.unchecked_into::<JsValue>().as_string();
     body.as_string().or_else(json).unwrap_or_default()
 }
 

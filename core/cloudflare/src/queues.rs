@@ -6,7 +6,7 @@ use swarm_domain::ports::{Queues, SendError};
 use swarm_domain::topic::Topic;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use worker::worker_sys::Queue;
+use worker_sys::Queue;
 
 use crate::{js, runtime};
 

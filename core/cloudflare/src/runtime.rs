@@ -1,17 +1,38 @@
 //! Waiting: for a while, for something but not for ever, and after the answer.
 
+use std::cell::Cell;
 use std::future::Future;
-use std::time::Duration;
 
 use futures_util::future::{Either, select};
+use js_sys::{Function, Promise};
 use wasm_bindgen::JsValue;
-use wasm_bindgen_futures::future_to_promise;
-use worker::Delay;
-use worker::worker_sys::Context;
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
+use worker_sys::Context;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = setTimeout)]
+    fn set_timeout(callback: &Function, ms: f64) -> JsValue;
+    #[wasm_bindgen(js_name = clearTimeout)]
+    fn clear_timeout(timer: &JsValue);
+}
+
+/// A running timer; dropping it stops it, so that a deadline that was met leaves nothing behind.
+struct Timer(JsValue);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        clear_timeout(&self.0);
+    }
+}
 
 /// Waits.
 pub async fn sleep_ms(ms: u64) {
-    Delay::from(Duration::from_millis(ms)).await;
+    let timer = Cell::new(None);
+    let rang = Promise::new(&mut |resolve, _| timer.set(Some(Timer(set_timeout(&resolve, ms as f64)))));
+    // The promise is only ever resolved.
+    let _ = JsFuture::from(rang).await;
 }
 
 /// The future's value, or `None` if it takes longer than `ms` milliseconds.

@@ -199,7 +199,7 @@ impl<S: Sql, Q: Queues, B: Blobs> Acceptor<'_, S, Q, B> {
         let further = join_all(due.into_iter().map(async |(shard, keys)| {
             claim_named(self.ledger.shard(shard), claimant, now, &keys).await.unwrap_or_default()
         }));
-        claimed.extend(further.await.into_iter().flatten());
+        claimed.extend(further.await.into_iter().flat_map(|claims| claims.claimed));
         claimed
     }
 

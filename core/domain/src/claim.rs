@@ -1,9 +1,12 @@
 //! Taking dispatches in order to send them: whoever moves `next_retry_at` into the future and signs with `claimed_by` is the
 //! only sender until then. A claim that nobody settles simply becomes due again.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde::de::Error as _;
+use serde_json::value::RawValue;
 
 use crate::event::{Context, Envelope};
 use crate::ledger::{DispatchKey, batch_with_retry, json_rows, outcome};
@@ -21,6 +24,15 @@ pub struct Claimed {
     pub message: Message,
     /// Failed sends before this one.
     pub attempts: u32,
+}
+
+/// What a claim brought.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// What may be sent.
+    pub claimed: Vec<Claimed>,
+    /// Claimed rows that make no message. They hold up nobody, and become due again when their claim ends.
+    pub unreadable: Vec<SqlError>,
 }
 
 /// The signature of a run: a random token, and until when its claims hold.
@@ -93,7 +105,7 @@ pub async fn claim_due<S: Sql>(
     claimant: &Claimant,
     now: Timestamp,
     limit: usize,
-) -> Result<Vec<Claimed>, SqlError> {
+) -> Result<Claims, SqlError> {
     let values = vec![
         claimant.until.into(),
         claimant.token.as_str().into(),
@@ -109,31 +121,47 @@ pub async fn claim_named<S: Sql>(
     claimant: &Claimant,
     now: Timestamp,
     keys: &[DispatchKey],
-) -> Result<Vec<Claimed>, SqlError> {
+) -> Result<Claims, SqlError> {
     let values =
         vec![claimant.until.into(), claimant.token.as_str().into(), now.into(), json_rows(keys)?.into()];
     claim(shard, claimant, Statement::new(&CLAIM_NAMED, values)).await
 }
 
-async fn claim<S: Sql>(
-    shard: &S,
-    claimant: &Claimant,
-    update: Statement,
-) -> Result<Vec<Claimed>, SqlError> {
+async fn claim<S: Sql>(shard: &S, claimant: &Claimant, update: Statement) -> Result<Claims, SqlError> {
     let read =
         Statement::new(READ_CLAIMED, vec![claimant.until.into(), claimant.token.as_str().into()]);
     let outcomes = batch_with_retry(shard, vec![update, read]).await?;
-    outcome(&outcomes, 1)?.decode::<ClaimedRow>()?.into_iter().map(Claimed::from_row).collect()
+    let mut claims = Claims::default();
+    // Row by row, so that one that somebody has damaged costs no other its turn.
+    for row in outcome(&outcomes, 1)?.decode::<Box<RawValue>>()? {
+        match Claimed::read(row.get()) {
+            Ok(claimed) => claims.claimed.push(claimed),
+            Err(problem) => claims.unreadable.push(unreadable(row.get(), &problem)),
+        }
+    }
+    Ok(claims)
+}
+
+/// Names the row by its key alone: the payload may hold what no log should.
+fn unreadable(row: &str, problem: &serde_json::Error) -> SqlError {
+    #[derive(Deserialize)]
+    struct Key<'a> {
+        tenant_id: Cow<'a, str>,
+        event_id: Cow<'a, str>,
+        topic: Cow<'a, str>,
+    }
+    let key = serde_json::from_str(row).map(|Key { tenant_id, event_id, topic }| format!("{tenant_id} {event_id} {topic}"));
+    SqlError::Failed(format!("the dispatch {} cannot be read: {problem}", key.unwrap_or_default()))
 }
 
 impl Claimed {
-    fn from_row(row: ClaimedRow) -> Result<Self, SqlError> {
-        let context: Context =
-            serde_json::from_str(&row.context).map_err(|e| SqlError::Failed(format!("context: {e}")))?;
+    fn read(row: &str) -> Result<Self, serde_json::Error> {
+        let row: ClaimedRow = serde_json::from_str(row)?;
+        let context: Context = serde_json::from_str(&row.context)?;
         let body = match (row.payload, row.payload_ref) {
             (Some(payload), _) => Body::Inline(payload),
             (None, Some(key)) => Body::Blob(key),
-            (None, None) => return Err(SqlError::Failed("a ledger row without payload".to_owned())),
+            (None, None) => return Err(serde_json::Error::custom("it has no payload")),
         };
         let envelope = Envelope {
             id: row.event_id,

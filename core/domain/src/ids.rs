@@ -8,11 +8,16 @@ pub fn payload_hash(payload: &str) -> String {
     hex::encode(Sha256::digest(payload.as_bytes()))
 }
 
-/// The id of an event that its sender gave none, or that the platform itself makes: `evt_` and 16 bytes of SHA-256 over
-/// the parts, in hex. A step that runs again makes the same id.
+/// The id of an event that its sender gave none, or that the platform itself makes: `evt_` and the parts' stable hash. A
+/// step that runs again makes the same id.
+pub fn stable_event_id<P: AsRef<[u8]>>(parts: &[P]) -> String {
+    format!("evt_{}", stable_hash(parts))
+}
+
+/// 16 bytes of SHA-256 over the parts, in hex.
 ///
 /// Each part is hashed with its length in front, so `["ab", "c"]` and `["a", "bc"]` differ.
-pub fn stable_event_id<P: AsRef<[u8]>>(parts: &[P]) -> String {
+pub fn stable_hash<P: AsRef<[u8]>>(parts: &[P]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         let part = part.as_ref();
@@ -21,7 +26,7 @@ pub fn stable_event_id<P: AsRef<[u8]>>(parts: &[P]) -> String {
     }
     let digest: [u8; 32] = hash.finalize().into();
     let (half, _) = digest.split_at(16);
-    format!("evt_{}", hex::encode(half))
+    hex::encode(half)
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use crate::topic::Topic;
 
 /// The largest integer that SQL may carry: beyond 2^53 − 1 D1's numbers are no longer exact.
 pub const SQL_INTEGER_MAX: i64 = (1 << 53) - 1;
+/// The longest text and the largest row, in bytes. D1 enforces it; its local stand-in does not.
+pub const SQL_TEXT_BYTES_MAX: usize = 2_000_000;
 /// Parameters of one statement.
 pub const SQL_PARAMETERS_MAX: usize = 100;
 

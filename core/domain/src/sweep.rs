@@ -54,12 +54,13 @@ impl<S: Sql, Q: Queues, C: Clock> Sweeper<'_, S, Q, C> {
 
     async fn sweep_shard(&self, shard: &S, token: &str, deadline: Timestamp) -> Swept {
         let mut swept = Swept::default();
-        for _ in 0..SWEEP_ROUNDS_MAX {
+        for number in 0..SWEEP_ROUNDS_MAX {
             let now = self.clock.now();
             if now >= deadline {
                 break;
             }
-            let claimant = Claimant::new(token, now);
+            // A token of its own, or a round within the same millisecond would read the claims of the one before as well.
+            let claimant = Claimant::new(format!("{token}-{number}"), now);
             match self.round(shard, &claimant, now, &mut swept).await {
                 Ok(0) => break,
                 Ok(_) => {}
@@ -79,9 +80,10 @@ impl<S: Sql, Q: Queues, C: Clock> Sweeper<'_, S, Q, C> {
         now: Timestamp,
         swept: &mut Swept,
     ) -> Result<usize, SqlError> {
-        let claimed = claim_due(shard, claimant, now, SWEEP_CLAIM_MAX).await?;
-        let count = claimed.len();
-        let batches = pack(claimed);
+        let claims = claim_due(shard, claimant, now, SWEEP_CLAIM_MAX).await?;
+        let count = claims.claimed.len() + claims.unreadable.len();
+        swept.errors.extend(claims.unreadable);
+        let batches = pack(claims.claimed);
         let sends = batches.into_iter().map(|batch| self.send(batch, &claimant.token));
         let settlements: Vec<_> = join_all(sends).await.into_iter().flatten().collect();
         let failed = settlements.iter().filter(|s| s.result.is_err()).count();

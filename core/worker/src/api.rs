@@ -15,7 +15,7 @@ use swarm_domain::ports::Clock;
 use swarm_domain::receipt::{Receipt, Refused};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use worker::worker_sys::Context;
+use worker_sys::Context;
 
 use crate::settings::Settings;
 use crate::{LOG, input, marks};

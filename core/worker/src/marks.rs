@@ -13,7 +13,7 @@ use swarm_domain::limits::{MARKS_WAIT_MS, MARKS_WAITING_MAX};
 use swarm_domain::ports::Clock;
 use swarm_domain::settle::{Settlement, settle};
 use swarm_domain::time::Timestamp;
-use worker::worker_sys::Context;
+use worker_sys::Context;
 
 use crate::LOG;
 use crate::settings::Settings;

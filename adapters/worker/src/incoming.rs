@@ -1,0 +1,56 @@
+//! What arrives: headers, and a body of which no more than the limit is ever held.
+
+use js_sys::{Array, Uint8Array};
+use swarm_cloudflare::js;
+use swarm_verify::Headers;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{ReadableStreamDefaultReader, Request};
+
+use crate::answer::Refusal;
+
+/// All headers, as the runtime shows them.
+pub fn headers(request: &Request) -> Headers {
+    let entries = js_sys::try_iter(&request.headers()).ok().flatten().into_iter().flatten();
+    let pairs = entries.filter_map(|entry| {
+        let pair: Array = entry.ok()?.dyn_into().ok()?;
+        Some((pair.get(0).as_string()?, pair.get(1).as_string()?))
+    });
+    pairs.collect()
+}
+
+/// The whole body. One that says it is too large is not read at all; one that does not say is read until it is too large.
+pub async fn body(request: &Request, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
+    let stated = request.headers().get("content-length").ok().flatten();
+    match stated.and_then(|length| length.parse::<usize>().ok()) {
+        Some(length) if length > bytes_max => Err(Refusal::TooLarge(bytes_max)),
+        Some(_) => whole(request).await.map_err(|_| Refusal::Unreadable),
+        None => bounded(request, bytes_max).await,
+    }
+}
+
+async fn whole(request: &Request) -> Result<Vec<u8>, JsValue> {
+    let buffer = JsFuture::from(request.array_buffer()?).await?;
+    Ok(Uint8Array::new(&buffer).to_vec())
+}
+
+async fn bounded(request: &Request, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
+    let mut body = Vec::new();
+    let Some(stream) = request.body() else { return Ok(body) };
+    let reader: ReadableStreamDefaultReader = stream.get_reader().unchecked_into();
+    while let Some(chunk) = next_chunk(&reader).await.map_err(|_| Refusal::Unreadable)? {
+        if body.len() + chunk.length() as usize > bytes_max {
+            // The rest of the upload is not wanted; whether it can still be cut off changes nothing for the answer.
+            let _ = reader.cancel();
+            return Err(Refusal::TooLarge(bytes_max));
+        }
+        body.extend(chunk.to_vec());
+    }
+    Ok(body)
+}
+
+async fn next_chunk(reader: &ReadableStreamDefaultReader) -> Result<Option<Uint8Array>, JsValue> {
+    let read = JsFuture::from(reader.read()).await?;
+    let value = js::property(&read, "value");
+    Ok(if value.is_undefined() { None } else { Some(value.dyn_into()?) })
+}
