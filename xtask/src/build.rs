@@ -1,0 +1,202 @@
+//! `cargo xtask build`: compiles all Worker crates in one Cargo run, then packages with worker-build only those whose wasm
+//! changed, so that a build with nothing to do takes about a second.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+use crate::progress::Progress;
+use crate::sizes;
+use crate::tools::Tools;
+use crate::workspace::{Workspace, fingerprint, is_stamped};
+
+/// A crate that becomes a Worker.
+pub struct WorkerCrate {
+    /// The package's name.
+    pub package: &'static str,
+    /// Its folder in the checkout.
+    pub folder: &'static str,
+}
+
+/// All of them, the two that only tests deploy included.
+pub const WORKER_CRATES: [WorkerCrate; 6] = [
+    WorkerCrate {
+        package: "swarm-core",
+        folder: "core/worker",
+    },
+    WorkerCrate {
+        package: "swarm-adapter",
+        folder: "adapters/worker",
+    },
+    WorkerCrate {
+        package: "swarm-consumers",
+        folder: "consumers/worker",
+    },
+    WorkerCrate {
+        package: "swarm-sweeper",
+        folder: "sweeper",
+    },
+    WorkerCrate {
+        package: "swarm-fixture-tenant",
+        folder: "tests/fixture/rust-tenant",
+    },
+    WorkerCrate {
+        package: "swarm-conformance-worker",
+        folder: "tests/conformance/worker",
+    },
+];
+
+impl WorkerCrate {
+    /// Where worker-build puts the Worker.
+    pub fn build_dir(&self, workspace: &Workspace) -> PathBuf {
+        workspace.root.join(self.folder).join("build")
+    }
+
+    /// What Cargo makes of the crate.
+    fn compiled(&self, workspace: &Workspace) -> PathBuf {
+        let file = format!("{}.wasm", self.package.replace('-', "_"));
+        workspace
+            .target_dir()
+            .join("wasm32-unknown-unknown/release")
+            .join(file)
+    }
+
+    /// What the packaging depends on; rules of worker-build itself change with the version of `worker`.
+    fn fingerprint(&self, workspace: &Workspace) -> Result<String> {
+        let path = self.compiled(workspace);
+        let wasm = fs::read(&path).with_context(|| format!("{} was not built", path.display()))?;
+        let manifest = fs::read(workspace.root.join(self.folder).join("Cargo.toml"))?;
+        let version = workspace.locked_version("worker")?;
+        let options = WASM_OPT.concat();
+        Ok(fingerprint([wasm, manifest, version.into_bytes(), options.into_bytes()]))
+    }
+}
+
+/// Builds every Worker.
+pub fn build(workspace: &Workspace, tools: &Tools) -> Result<()> {
+    let mut cargo = tools.wasm_command("cargo");
+    cargo.args([
+        "build",
+        "--quiet",
+        "--release",
+        "--target",
+        "wasm32-unknown-unknown",
+    ]);
+    for worker in &WORKER_CRATES {
+        cargo.args(["--package", worker.package]);
+    }
+    let progress = Progress::new();
+    let step = progress.step("compile Workers");
+    step.note("cargo build --release --target wasm32-unknown-unknown");
+    if let Err(error) = process::run(&mut cargo) {
+        step.failed();
+        return Err(error);
+    }
+    step.done("wasm32");
+
+    let mut changed = VecDeque::new();
+    for worker in &WORKER_CRATES {
+        let wanted = worker.fingerprint(workspace)?;
+        let dir = worker.build_dir(workspace);
+        if !is_stamped(&dir.join(".stamp"), &wanted) || !dir.join("index.js").is_file() {
+            changed.push_back((worker, wanted));
+        }
+    }
+    package_all(workspace, tools, &progress, changed)
+}
+
+/// The command itself.
+pub fn command(workspace: &Workspace, tools: &Tools, with_sizes: bool) -> Result<()> {
+    build(workspace, tools)?;
+    if with_sizes {
+        sizes::print(workspace)?;
+    }
+    Ok(())
+}
+
+/// Packages as many crates at once as there are cores, since wasm-opt uses one each.
+fn package_all(
+    workspace: &Workspace,
+    tools: &Tools,
+    progress: &Progress,
+    changed: VecDeque<(&WorkerCrate, String)>,
+) -> Result<()> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let queue = Mutex::new(changed);
+    let failures = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                // The guard must be gone before the work starts, or the threads would take turns.
+                let next = || queue.lock().ok()?.pop_front();
+                while let Some((worker, wanted)) = next() {
+                    if let Err(error) = package(workspace, tools, progress, worker, &wanted)
+                        && let Ok(mut failures) = failures.lock()
+                    {
+                        failures.push(format!("{error:#}"));
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap_or_default();
+    if !failures.is_empty() {
+        bail!("{}", failures.join("\n"));
+    }
+    Ok(())
+}
+
+fn package(
+    workspace: &Workspace,
+    tools: &Tools,
+    progress: &Progress,
+    worker: &WorkerCrate,
+    wanted: &str,
+) -> Result<()> {
+    let step = progress.step(worker.package);
+    let mut worker_build = tools.wasm_command("worker-build");
+    worker_build
+        .current_dir(workspace.root.join(worker.folder))
+        .arg("--release");
+    let log = workspace
+        .cache
+        .join("logs")
+        .join(format!("worker-build-{}.log", worker.package));
+    let packaged = step
+        .run(&mut worker_build, &log, None)
+        .and_then(|()| optimize(workspace, tools, worker));
+    if let Err(error) = packaged {
+        step.failed();
+        return Err(error);
+    }
+    fs::write(worker.build_dir(workspace).join(".stamp"), wanted)?;
+    step.done("packaged");
+    Ok(())
+}
+
+/// What wasm-opt does. worker-build would keep the functions' names, which are a fifth of a module, so the manifests of the
+/// Worker crates switch its own call off.
+const WASM_OPT: [&str; 9] = [
+    "-Os",
+    "--strip-debug",
+    // What rustc and wasm-bindgen emit, and no more, so that nothing is written that workerd does not read yet.
+    "--enable-mutable-globals",
+    "--enable-sign-ext",
+    "--enable-nontrapping-float-to-int",
+    "--enable-bulk-memory",
+    "--enable-multivalue",
+    "--enable-reference-types",
+    "--enable-exception-handling",
+];
+
+fn optimize(workspace: &Workspace, tools: &Tools, worker: &WorkerCrate) -> Result<()> {
+    let wasm = worker.build_dir(workspace).join("index_bg.wasm");
+    let mut wasm_opt = tools.command("wasm-opt");
+    wasm_opt.args(WASM_OPT).arg(&wasm).arg("--output").arg(&wasm);
+    process::run(&mut wasm_opt)
+}

@@ -1,0 +1,86 @@
+//! Reads the wrangler configs, comments and all.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::workspace::{Workspace, files_with_extension};
+
+/// The Worker that gets HTTP in local development, because wrangler gives it to the first one only.
+pub const PRIMARY: &str = "wrangler/adapters/stripe.jsonc";
+
+/// The Worker whose bindings say which databases and topics there are.
+pub const CORE: &str = "wrangler/core.jsonc";
+
+/// One parsed config.
+pub struct Config {
+    /// Where it is, from the checkout's root.
+    pub path: PathBuf,
+    /// What it says.
+    pub json: Value,
+}
+
+impl Config {
+    /// Reads the config at `path`, which starts at the checkout's root.
+    pub fn read(workspace: &Workspace, path: &Path) -> Result<Self> {
+        let shown = path.display();
+        let text =
+            fs::read_to_string(workspace.root.join(path)).with_context(|| format!("no config {shown}"))?;
+        let json = jsonc_parser::parse_to_serde_value(&text, &jsonc_parser::ParseOptions::default())
+            .with_context(|| format!("{shown} is no JSON with comments"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            json,
+        })
+    }
+
+    /// All configs of the platform: the primary first, then core, then the rest by path.
+    pub fn all(workspace: &Workspace) -> Result<Vec<Self>> {
+        let mut paths = vec![PathBuf::from(PRIMARY), PathBuf::from(CORE)];
+        for folder in ["wrangler", "wrangler/adapters", "wrangler/consumers"] {
+            for file in files_with_extension(&workspace.root.join(folder), "jsonc")? {
+                let path = file.strip_prefix(&workspace.root)?.to_path_buf();
+                if !paths.contains(&path) {
+                    paths.push(path);
+                }
+            }
+        }
+        paths.iter().map(|path| Self::read(workspace, path)).collect()
+    }
+
+    /// The Worker's name.
+    pub fn name(&self) -> &str {
+        self.text("/name")
+    }
+
+    /// The text at a JSON pointer, or an empty one.
+    pub fn text(&self, pointer: &str) -> &str {
+        self.json
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    }
+
+    /// The list at a JSON pointer, or an empty one.
+    pub fn list(&self, pointer: &str) -> &[Value] {
+        self.json
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .map_or(&[], Vec::as_slice)
+    }
+
+    /// The cron expressions that start the Worker.
+    pub fn crons(&self) -> impl Iterator<Item = &str> {
+        self.list("/triggers/crons").iter().filter_map(Value::as_str)
+    }
+
+    /// A variable, as the text that the Worker parses: wrangler takes JSON values as well as strings.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        match self.json.pointer("/vars")?.get(name)? {
+            Value::String(text) => Some(text.clone()),
+            other => Some(other.to_string()),
+        }
+    }
+}

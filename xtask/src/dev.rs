@@ -1,0 +1,129 @@
+//! `cargo xtask dev`: builds what changed, starts the whole gateway on this machine, fires its crons and shows its logs,
+//! until Ctrl-C.
+
+mod cron;
+mod logs;
+mod secrets;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use time::OffsetDateTime;
+
+use crate::build;
+use crate::config::Config;
+use crate::progress::{Progress, seconds};
+use crate::smoke;
+use crate::stack::{self, Stack};
+use crate::tools::Tools;
+use crate::workspace::Workspace;
+
+use self::cron::Crons;
+use self::logs::LogStyle;
+pub use self::secrets::stripe_secret;
+
+/// Where the local databases, buckets and stamps are between two starts.
+const STATE: &str = ".wrangler/state";
+
+/// Options of `cargo xtask dev`.
+#[derive(Args)]
+pub struct Options {
+    /// Port of the webhook endpoint.
+    #[arg(long, default_value_t = 8787)]
+    port: u16,
+    /// Forget all local events first.
+    #[arg(long)]
+    fresh: bool,
+    /// After how long an event that no consumer settled is sent again.
+    #[arg(long, default_value_t = 60)]
+    in_transit_seconds: u32,
+    /// Config of a further Worker to run, such as a tenant's; may be given more than once.
+    #[arg(long, value_name = "CONFIG")]
+    also: Vec<PathBuf>,
+    /// Send a set of events through a fresh gateway, print what became of each, and stop.
+    #[arg(long, conflicts_with_all = ["fresh", "also", "port"])]
+    smoke: bool,
+}
+
+/// The command itself.
+pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Result<()> {
+    let started = Instant::now();
+    build::build(workspace, tools)?;
+    secrets::set_in_transit_seconds(workspace, options.in_transit_seconds)?;
+    let secret = stripe_secret(workspace)?;
+    if options.smoke {
+        return smoke::run(workspace, tools, &secret);
+    }
+
+    let progress = Progress::new();
+    let state = workspace.root.join(STATE);
+    if options.fresh && state.exists() {
+        fs::remove_dir_all(&state).with_context(|| format!("could not remove {}", state.display()))?;
+    }
+    let mut configs = Config::all(workspace)?;
+    for path in &options.also {
+        configs.push(Config::read(workspace, path)?);
+    }
+    let paths: Vec<PathBuf> = configs.iter().map(|config| config.path.clone()).collect();
+    stack::migrate(workspace, tools, &progress, &state)?;
+    let stack = Stack::start(tools, &progress, &paths, &state, options.port)?;
+    println!(
+        "{}",
+        introduction(
+            &stack.gateway.url("/webhook/stripe"),
+            &secret,
+            &configs,
+            started.elapsed()
+        )
+    );
+    let mut crons = Crons::of(&configs, OffsetDateTime::now_utc())?;
+    watch(&stack.lines, |now| crons.tick(now, &stack.gateway))
+}
+
+/// Prints lines and lets time pass until somebody ends it.
+fn watch(lines: &Receiver<String>, mut tick: impl FnMut(OffsetDateTime)) -> Result<()> {
+    let style = LogStyle::detect();
+    loop {
+        let now = OffsetDateTime::now_utc();
+        tick(now);
+        match lines.recv_timeout(Duration::from_secs(1)) {
+            Ok(line) => style
+                .line(&line, now)
+                .into_iter()
+                .for_each(|line| println!("{line}")),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                bail!("wrangler dev ended by itself; the lines above say why")
+            }
+        }
+    }
+}
+
+fn introduction(endpoint: &str, secret: &str, configs: &[Config], took: Duration) -> String {
+    let mut text = format!("\nReady in {}.\n\n  {endpoint}\n", seconds(took));
+    for config in configs {
+        for cron in config.crons() {
+            text.push_str(&format!("  {} runs at '{cron}' (UTC)\n", config.name()));
+        }
+    }
+    text.push_str(&format!(
+        "\nSend a signed event from another shell:\n\n{}\n",
+        example(endpoint, secret)
+    ));
+    text.push_str("\nCtrl-C stops everything.\n");
+    text
+}
+
+/// A shell command that sends another event each time it is run, signed for the moment at which it is run.
+fn example(endpoint: &str, secret: &str) -> String {
+    let body = r#"{"id":"evt_%s","object":"event","created":%s,"type":"invoice.paid","data":{"object":{"id":"in_%s","object":"invoice","amount_paid":1999,"currency":"eur","status":"paid"}}}"#;
+    format!(
+        "n=$(date +%s%N) t=$(date +%s); b=$(printf '{body}' $n $t $n); \\\n\
+         s=$(printf %s \"$t.$b\" | openssl dgst -sha256 -hmac '{secret}' | sed 's/.* //'); \\\n\
+         curl -sS '{endpoint}' -H 'content-type: application/json' -H \"stripe-signature: t=$t,v1=$s\" -d \"$b\""
+    )
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask`: one command for everything that a checkout needs done. Each subcommand has a file of its own; here are
+//! only their arguments.
+
+mod bench;
+mod build;
+mod check;
+mod config;
+mod dev;
+mod http;
+mod process;
+mod process_group;
+mod progress;
+mod setup;
+mod sizes;
+mod smoke;
+mod stack;
+mod stages;
+mod table;
+mod test;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// Everything that a checkout of Swarm Gateway needs done.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Bring the wasm32 target, Node, the npm packages and the Cargo tools; skip what is there.
+    Setup {
+        /// Also bring what only `check` needs.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Build every Worker.
+    Build {
+        /// Print how large each Worker's wasm is.
+        #[arg(long)]
+        sizes: bool,
+    },
+    /// Run the whole gateway on this machine, crons included, and show its logs.
+    Dev(dev::Options),
+    /// Run the tests.
+    Test {
+        /// Run this stage alone.
+        stage: Option<test::Stage>,
+    },
+    /// Check formatting, lints, dependencies, configs and the schema.
+    Check {
+        /// Run this stage alone.
+        stage: Option<check::Stage>,
+        /// Take the schema that the migrations give as the right one.
+        #[arg(long, conflicts_with = "stage")]
+        bless: bool,
+    },
+    /// Measure throughput, CPU time and sizes.
+    Bench,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // What Ctrl-C broke is no news to who pressed it.
+        Err(_) if process_group::was_interrupted() => ExitCode::from(process_group::EXIT_INTERRUPTED),
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    process_group::end_all_on_ctrl_c()?;
+    let workspace = Workspace::locate()?;
+    match task {
+        Task::Setup { all } => setup::command(&workspace, all),
+        Task::Dev(options) => dev::command(&workspace, &setup::setup(&workspace)?, &options),
+        Task::Test { stage } => test::command(&workspace, &setup::setup(&workspace)?, stage),
+        Task::Check { stage, bless } => check::command(&workspace, &setup::setup(&workspace)?, stage, bless),
+        Task::Bench => bench::command(&workspace, &setup::setup(&workspace)?),
+        Task::Build { sizes } => build::command(&workspace, &setup::setup(&workspace)?, sizes),
+    }
+}
