@@ -1,5 +1,7 @@
 //! The sweeper Worker: one cron handler around [`swarm_domain::sweep`].
 
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
+use worker as _;
 use serde_json::json;
 use swarm_cloudflare::clock::random_token;
 use swarm_cloudflare::log::Log;

@@ -10,6 +10,8 @@ mod incoming;
 mod route;
 mod settings;
 
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
+use worker as _;
 use serde_json::json;
 use swarm_client::{EventPlatform, PublishError, Receipt};
 use swarm_cloudflare::log::Log;

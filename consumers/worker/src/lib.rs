@@ -9,6 +9,8 @@ mod audit_archive;
 mod billing_invoices;
 mod consumer;
 
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
+use worker as _;
 use consumer::ShippedConsumer;
 use swarm_cloudflare::log::Log;
 use wasm_bindgen::JsValue;

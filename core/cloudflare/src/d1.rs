@@ -1,7 +1,9 @@
 //! A ledger shard on D1.
 
 use js_sys::Array;
-use swarm_domain::ports::{Outcome, SQL_INTEGER_MAX, SQL_PARAMETERS_MAX, Sql, SqlError, Statement, Value};
+use swarm_domain::ports::{
+    Outcome, SQL_INTEGER_MAX, SQL_PARAMETERS_MAX, SQL_TEXT_BYTES_MAX, Sql, SqlError, Statement, Value,
+};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use worker_sys::{D1Database, D1PreparedStatement};
@@ -32,6 +34,9 @@ impl D1Shard {
 
 impl Sql for D1Shard {
     async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Outcome>, SqlError> {
+        if statements.is_empty() {
+            return Ok(Vec::new());
+        }
         let prepared = Array::new();
         for statement in &statements {
             prepared.push(self.prepare(statement)?.as_ref());
@@ -42,12 +47,15 @@ impl Sql for D1Shard {
     }
 }
 
-/// Numbers cross as doubles, so those that a double cannot hold are refused rather than rounded.
+/// Refuses what D1 would not keep as it is: numbers cross as doubles, and the local runtime takes rows that production does not.
 fn bound(value: &Value) -> Result<JsValue, SqlError> {
     match value {
         Value::Null => Ok(JsValue::NULL),
+        Value::Text(text) if text.len() > SQL_TEXT_BYTES_MAX => {
+            Err(SqlError::Failed(format!("a text of {} bytes; the limit is {SQL_TEXT_BYTES_MAX}", text.len())))
+        }
         Value::Text(text) => Ok(JsValue::from_str(text)),
-        Value::Integer(number) if number.abs() <= SQL_INTEGER_MAX => Ok(JsValue::from_f64(*number as f64)),
+        Value::Integer(number) if number.unsigned_abs() <= SQL_INTEGER_MAX.unsigned_abs() => Ok(JsValue::from_f64(*number as f64)),
         Value::Integer(number) => Err(SqlError::Failed(format!("{number} is beyond what D1 keeps exactly"))),
     }
 }
@@ -69,14 +77,16 @@ fn thrown(error: &JsValue) -> SqlError {
     sort(js::error_message(error))
 }
 
+/// Parts of messages that say that the statement itself is wrong.
+const FAILURES: [&str; 4] = ["D1_TYPE_ERROR", "syntax error", "no such ", "parameter bindings"];
+
 /// Sorts an error by its text, the only thing that D1 gives. What is not known counts as "no answer", because then the
 /// batch is treated as perhaps committed, which is always safe.
 fn sort(message: String) -> SqlError {
     let says = |part: &str| message.contains(part);
     if says("SQLITE_CONSTRAINT") || says("constraint failed") {
         SqlError::Constraint(message)
-    } else if says("SQLITE_") && !says("SQLITE_BUSY") || says("D1_TYPE_ERROR") || says("syntax error") || says("no such ")
-    {
+    } else if says("SQLITE_") && !says("SQLITE_BUSY") || FAILURES.iter().any(|part| says(part)) {
         SqlError::Failed(message)
     } else {
         SqlError::Unavailable(message)
@@ -95,6 +105,7 @@ mod tests {
             ("D1_ERROR: no such table: event_ledger: SQLITE_ERROR", "failed"),
             ("D1_ERROR: too many SQL variables at offset 12: SQLITE_ERROR", "failed"),
             ("D1_TYPE_ERROR: Type 'undefined' not supported for value 'undefined'", "failed"),
+            ("D1_ERROR: Wrong number of parameter bindings for SQL query.", "failed"),
             ("D1_ERROR: database is locked: SQLITE_BUSY", "unavailable"),
             ("D1_ERROR: Network connection lost.", "unavailable"),
             ("D1 DB is overloaded. Requests queued for too long.", "unavailable"),

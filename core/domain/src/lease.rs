@@ -138,8 +138,8 @@ pub async fn take<S: Sql>(
 
 /// Records the outcomes of a batch, all of one shard, in one transaction and one round trip.
 ///
-/// [`SqlError::Constraint`] means that nothing was recorded because a lease was lost or because an effect was refused; the
-/// caller then settles each message alone, so that the others are not held up.
+/// [`SqlError::Constraint`] means that this batch recorded nothing: a lease was lost, an effect was refused, or an earlier run
+/// of the same batch had committed and its answer got lost. The caller takes the leases again to tell these apart.
 pub async fn settle<S: Sql>(
     shard: &S,
     outcomes: Vec<(DispatchKey, Outcome)>,

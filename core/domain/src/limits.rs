@@ -37,7 +37,7 @@ pub const SEND_LEASE_MS: i64 = 120_000;
 pub const HANDLE_LEASE_MS: i64 = 16 * 60_000;
 /// How long outcomes of sends wait in the isolate for those of other events, before they are written together.
 pub const MARKS_WAIT_MS: u64 = 1_000;
-/// As soon as this many outcomes wait, they are written.
+/// As soon as this many outcomes wait, they are written. One statement takes no more, so that it stays within 2 MB.
 pub const MARKS_WAITING_MAX: usize = 200;
 /// How long after `enqueued` a dispatch is sent again if no consumer has settled it. Queues expire messages silently.
 pub const IN_TRANSIT_DEADLINE_MS_DEFAULT: i64 = 24 * 3_600_000;
@@ -66,6 +66,7 @@ const _: () = {
     assert!(SEND_LEASE_MS > 2 * (SEND_DEADLINE_MS + MARKS_WAIT_MS as i64));
     // A consumer's lease outlasts the 15 minutes that the platform gives a consumer.
     assert!(HANDLE_LEASE_MS > 15 * 60_000);
+    assert!(MARKS_WAITING_MAX * (ERROR_BYTES_MAX + 1_000) < 2_000_000);
     // Everything that the sweeper claims at once must find room in the messages of a few batches.
     assert!(SWEEP_CLAIM_MAX <= QUEUE_BATCH_MESSAGES_MAX);
 };

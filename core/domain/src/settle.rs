@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::claim::Claimed;
 use crate::ledger::{DispatchKey, Ledger, batch_with_retry, json_rows};
-use crate::limits::{ERROR_BYTES_MAX, SEND_ATTEMPTS_MAX, SEND_RETRY_BASE_MS};
+use crate::limits::{ERROR_BYTES_MAX, MARKS_WAITING_MAX, SEND_ATTEMPTS_MAX, SEND_RETRY_BASE_MS};
 use crate::ports::{SendError, Sql, SqlError, Statement};
 use crate::states::{DispatchEvent, sql_state_after, sql_states_before};
 use crate::time::Timestamp;
@@ -54,7 +54,7 @@ pub fn send_backoff_ms(attempts: u32) -> i64 {
 pub static MARK_ENQUEUED: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE event_dispatches SET status = {after}, next_retry_at = k.value ->> 'next_retry_at',
-                claimed_by = NULL, last_error = NULL, updated_at = ?2
+                claimed_by = NULL, updated_at = ?2
            FROM json_each(?1) k
           WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id'
             AND topic = k.value ->> 'topic' AND claimed_by = k.value ->> 'claimed_by' AND status IN ({before})",
@@ -123,8 +123,8 @@ async fn settle_shard<S: Sql>(
     }
     let mut statements = Vec::new();
     for (sql, rows) in [(&MARK_ENQUEUED, enqueued), (&MARK_FAILED, failed)] {
-        if !rows.is_empty() {
-            statements.push(Statement::new(sql, vec![json_rows(&rows)?.into(), now.into()]));
+        for rows in rows.chunks(MARKS_WAITING_MAX) {
+            statements.push(Statement::new(sql, vec![json_rows(rows)?.into(), now.into()]));
         }
     }
     batch_with_retry(shard, statements).await.map(|_| ())

@@ -3,16 +3,9 @@
 use std::fmt;
 
 use ::time::OffsetDateTime;
-use ::time::format_description::BorrowedFormatItem;
 use ::time::format_description::well_known::Rfc3339;
-use ::time::macros::format_description;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-const STORED: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day] [hour]:[minute]:[second].[subsecond digits:3]");
-const WIRE: &[BorrowedFormatItem<'_>] =
-    format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
 
 /// The years 0000 to 9999, in milliseconds since 1970: the span in which both texts have a fixed width.
 const UNIX_MS_MIN: i64 = -62_167_219_200_000;
@@ -50,21 +43,19 @@ impl Timestamp {
 
     /// RFC 3339 in UTC with milliseconds, the form that events carry.
     pub fn rfc3339(self) -> String {
-        self.format(WIRE)
-    }
-
-    fn format(self, format: &[BorrowedFormatItem<'_>]) -> String {
-        // Neither step can fail inside the span that every constructor keeps to; the epoch stands in for the impossible.
-        OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
-            .unwrap_or(OffsetDateTime::UNIX_EPOCH)
-            .format(format)
-            .unwrap_or_default()
+        format!("{}Z", self.to_string().replacen(' ', "T", 1))
     }
 }
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.format(STORED))
+        // This cannot fail inside the span that every constructor keeps to; the epoch stands in for the impossible.
+        let moment = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let (year, month, day) = moment.to_calendar_date();
+        let (hour, minute, second, ms) = moment.to_hms_milli();
+        // The formatter of `time` would say the same, at a tenth of the size that a Worker may have.
+        write!(f, "{year:04}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{ms:03}", u8::from(month))
     }
 }
 

@@ -9,6 +9,8 @@ mod input;
 mod marks;
 mod settings;
 
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
+use worker as _;
 use swarm_cloudflare::log::Log;
 
 const LOG: Log = Log::new("swarm-core");
