@@ -1,0 +1,3 @@
+// A Worker that only lends its bindings to a test.
+
+export default {};

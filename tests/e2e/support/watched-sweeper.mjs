@@ -1,0 +1,9 @@
+// The sweeper as it is built, with its bindings watched.
+
+import { env } from "cloudflare:workers";
+import { watch } from "./watch.mjs";
+
+export { default } from "../../../sweeper/build/index.js";
+export { FaultControl } from "./watch.mjs";
+
+watch(env);
