@@ -1,15 +1,15 @@
 //! The sweeper Worker: one cron handler around [`swarm_domain::sweep`].
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
-use worker as _;
 use serde_json::json;
 use swarm_cloudflare::clock::random_token;
 use swarm_cloudflare::log::Log;
 use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, inbox, js};
 use swarm_domain::ports::Clock;
-use swarm_domain::sweep::{Swept, Sweeper};
+use swarm_domain::sweep::{Sweeper, Swept};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
+use worker as _;
 
 const LOG: Log = Log::new("swarm-sweeper");
 

@@ -93,9 +93,7 @@ impl<'a> Fields<'a> {
             return Ok(None);
         };
         let value = serde_json::from_str(text);
-        value
-            .map(Some)
-            .map_err(|_| Rejection::Unreadable("a field is not of its type"))
+        value.map(Some).map_err(|_| Rejection::Unreadable("a field is not of its type"))
     }
 
     /// A field's value; `None` also when it is of another type.
@@ -191,12 +189,7 @@ mod tests {
 
     #[test]
     fn depth_is_counted_outside_of_strings() {
-        for (text, depth) in [
-            ("1", 0),
-            ("{}", 1),
-            (r#"[{"a":[]},[]]"#, 3),
-            (r#"["[[","\"[[","\\",[]]"#, 2),
-        ] {
+        for (text, depth) in [("1", 0), ("{}", 1), (r#"[{"a":[]},[]]"#, 3), (r#"["[[","\"[[","\\",[]]"#, 2)] {
             assert_eq!(nesting_depth(text), depth, "{text}");
         }
         assert!(json_text(nested(JSON_DEPTH_MAX).as_bytes()).is_ok());
@@ -213,32 +206,16 @@ mod tests {
         assert!(fields.value::<i64>("id").is_err());
         assert_eq!(fields.lenient::<i64>("id"), None);
         let sub = fields.object("sub", NAMES).unwrap();
-        assert_eq!(
-            (sub.raw("id"), sub.raw("n"), sub.raw("sub")),
-            (None, Some("12345678901234567890"), None)
-        );
+        assert_eq!((sub.raw("id"), sub.raw("n"), sub.raw("sub")), (None, Some("12345678901234567890"), None));
         assert!(fields.object("id", NAMES).is_none());
     }
 
     #[test]
     fn what_is_not_one_object_is_refused() {
-        let texts = [
-            "",
-            "null",
-            "[]",
-            "1",
-            "{",
-            "{}{}",
-            "{} x",
-            r#"{"a":}"#,
-            r#"{"a":1,}"#,
-            "{'a':1}",
-            "\u{feff}{}",
-        ];
+        let texts =
+            ["", "null", "[]", "1", "{", "{}{}", "{} x", r#"{"a":}"#, r#"{"a":1,}"#, "{'a':1}", "\u{feff}{}"];
         for text in
-            texts
-                .into_iter()
-                .chain([r#"{"a":"\x"}"#, "{\"a\":\"\n\"}", r#"{"a":01}"#, r#"{"a":NaN}"#])
+            texts.into_iter().chain([r#"{"a":"\x"}"#, "{\"a\":\"\n\"}", r#"{"a":01}"#, r#"{"a":NaN}"#])
         {
             assert!(Fields::read(text, NAMES).is_err(), "{text}");
         }

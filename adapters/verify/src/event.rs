@@ -96,18 +96,12 @@ mod tests {
             ("invoice.paid", "stripe.invoice.paid"),
             ("ping", "stripe.ping"),
             ("Issue.Opened", "stripe.issue.opened"),
-            (
-                "v2.core.account[requirements].updated",
-                "stripe.v2.core.account_requirements_.updated",
-            ),
+            ("v2.core.account[requirements].updated", "stripe.v2.core.account_requirements_.updated"),
             ("a b/c:d", "stripe.a_b_c_d"),
             ("é.x", "stripe._.x"),
             (".a..b.", "stripe._.a._.b._"),
         ] {
-            assert_eq!(
-                platform_event_type("stripe", provider_type).as_deref(),
-                Some(expected)
-            );
+            assert_eq!(platform_event_type("stripe", provider_type).as_deref(), Some(expected));
         }
     }
 
@@ -115,10 +109,7 @@ mod tests {
     fn types_that_cannot_be_mapped_are_none() {
         assert_eq!(platform_event_type("stripe", ""), None);
         assert!(platform_event_type("stripe", &"a".repeat(128 - "stripe.".len())).is_some());
-        assert_eq!(
-            platform_event_type("stripe", &"a".repeat(129 - "stripe.".len())),
-            None
-        );
+        assert_eq!(platform_event_type("stripe", &"a".repeat(129 - "stripe.".len())), None);
     }
 
     #[test]

@@ -37,10 +37,7 @@ impl Settings {
     /// Settings with these secrets and the defaults for the rest.
     #[must_use]
     pub fn new(secrets: Secrets) -> Self {
-        Self {
-            secrets,
-            tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
-        }
+        Self { secrets, tolerance_seconds: DEFAULT_TOLERANCE_SECONDS }
     }
 }
 
@@ -53,10 +50,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
 /// The provider of this name, exactly as [`Provider::name`] spells it.
 #[must_use]
 pub fn provider(name: &str) -> Option<&'static dyn Provider> {
-    providers()
-        .iter()
-        .copied()
-        .find(|provider| provider.name() == name)
+    providers().iter().copied().find(|provider| provider.name() == name)
 }
 
 #[cfg(test)]
@@ -70,9 +64,7 @@ mod tests {
         for name in names {
             assert!(
                 !name.is_empty()
-                    && name
-                        .bytes()
-                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+                    && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
             );
         }
     }

@@ -109,44 +109,25 @@ mod tests {
 
     #[test]
     fn every_rejection_has_its_answer() {
-        let stale = SignatureStale {
-            age_seconds: 301,
-            tolerance_seconds: 300,
-        };
+        let stale = SignatureStale { age_seconds: 301, tolerance_seconds: 300 };
         let table: [(Rejection, u16, &str, &str); 8] = [
             (NoSecret, 503, "not_configured", "no_secret"),
             (MethodNotAllowed, 405, "method_not_allowed", "method_not_allowed"),
-            (
-                UnsupportedMediaType,
-                415,
-                "unsupported_media_type",
-                "unsupported_media_type",
-            ),
+            (UnsupportedMediaType, 415, "unsupported_media_type", "unsupported_media_type"),
             (SignatureMissing, 401, "invalid_signature", "signature_missing"),
-            (
-                SignatureMalformed("x"),
-                401,
-                "invalid_signature",
-                "signature_malformed",
-            ),
+            (SignatureMalformed("x"), 401, "invalid_signature", "signature_malformed"),
             (SignatureMismatch, 401, "invalid_signature", "signature_mismatch"),
             (stale, 401, "invalid_signature", "signature_stale"),
             (Unreadable("x"), 400, "unreadable_body", "unreadable_body"),
         ];
         for (rejection, status, code, reason) in table {
-            assert_eq!(
-                (rejection.status(), rejection.code(), rejection.reason()),
-                (status, code, reason)
-            );
+            assert_eq!((rejection.status(), rejection.code(), rejection.reason()), (status, code, reason));
         }
     }
 
     #[test]
     fn a_sender_cannot_tell_signature_faults_apart() {
-        let stale = SignatureStale {
-            age_seconds: 301,
-            tolerance_seconds: 300,
-        };
+        let stale = SignatureStale { age_seconds: 301, tolerance_seconds: 300 };
         for rejection in [SignatureMalformed("x"), SignatureMismatch, stale] {
             assert_eq!(rejection.status(), SignatureMissing.status());
             assert_eq!(rejection.public_message(), SignatureMissing.public_message());
@@ -155,10 +136,7 @@ mod tests {
 
     #[test]
     fn the_log_sentence_is_exact() {
-        let stale = SignatureStale {
-            age_seconds: -301,
-            tolerance_seconds: 300,
-        };
+        let stale = SignatureStale { age_seconds: -301, tolerance_seconds: 300 };
         let sentence = "the signature is right but -301 s old, and 300 s are tolerated either way";
         assert_eq!(stale.to_string(), sentence);
     }

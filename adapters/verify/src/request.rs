@@ -21,11 +21,7 @@ impl Request<'_> {
     /// # Errors
     /// [`Rejection::MethodNotAllowed`].
     pub fn require_method(&self, expected: &str) -> Result<(), Rejection> {
-        if self.method == expected {
-            Ok(())
-        } else {
-            Err(Rejection::MethodNotAllowed)
-        }
+        if self.method == expected { Ok(()) } else { Err(Rejection::MethodNotAllowed) }
     }
 
     /// Refuses a content type other than `expected` (`application/json`); its parameters do not count. A request
@@ -34,17 +30,10 @@ impl Request<'_> {
     /// # Errors
     /// [`Rejection::UnsupportedMediaType`], also when the header is there twice.
     pub fn require_media_type(&self, expected: &str) -> Result<(), Rejection> {
-        let header = self
-            .headers
-            .single("content-type")
-            .map_err(|_| Rejection::UnsupportedMediaType)?;
+        let header = self.headers.single("content-type").map_err(|_| Rejection::UnsupportedMediaType)?;
         let Some(value) = header else { return Ok(()) };
         let media_type = value.split(';').next().unwrap_or_default().trim();
-        if media_type.eq_ignore_ascii_case(expected) {
-            Ok(())
-        } else {
-            Err(Rejection::UnsupportedMediaType)
-        }
+        if media_type.eq_ignore_ascii_case(expected) { Ok(()) } else { Err(Rejection::UnsupportedMediaType) }
     }
 }
 
@@ -59,12 +48,7 @@ pub struct Headers {
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(fields: I) -> Self {
-        Self {
-            fields: fields
-                .into_iter()
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect(),
-        }
+        Self { fields: fields.into_iter().map(|(name, value)| (name.into(), value.into())).collect() }
     }
 }
 
@@ -120,36 +104,16 @@ mod tests {
     fn only_the_media_type_counts() {
         let check = |fields: &[(&str, &str)]| {
             let headers: Headers = fields.iter().copied().collect();
-            let request = Request {
-                method: "POST",
-                url: "",
-                headers: &headers,
-                body: b"",
-            };
+            let request = Request { method: "POST", url: "", headers: &headers, body: b"" };
             request.require_media_type("application/json")
         };
         assert_eq!(check(&[]), Ok(()));
         assert_eq!(check(&[("content-type", "application/json")]), Ok(()));
-        assert_eq!(
-            check(&[("Content-Type", "Application/JSON ; charset=utf-8")]),
-            Ok(())
-        );
-        for other in [
-            "",
-            "text/plain",
-            "application/json-seq",
-            "application/json, text/plain",
-        ] {
-            assert_eq!(
-                check(&[("content-type", other)]),
-                Err(Rejection::UnsupportedMediaType),
-                "{other}"
-            );
+        assert_eq!(check(&[("Content-Type", "Application/JSON ; charset=utf-8")]), Ok(()));
+        for other in ["", "text/plain", "application/json-seq", "application/json, text/plain"] {
+            assert_eq!(check(&[("content-type", other)]), Err(Rejection::UnsupportedMediaType), "{other}");
         }
-        let twice = [
-            ("content-type", "application/json"),
-            ("content-type", "application/json"),
-        ];
+        let twice = [("content-type", "application/json"), ("content-type", "application/json")];
         assert_eq!(check(&twice), Err(Rejection::UnsupportedMediaType));
     }
 }

@@ -66,11 +66,7 @@ impl Secrets {
 
     /// Takes secrets that are apart already; blank ones are dropped.
     pub fn from_list<S: AsRef<str>>(list: impl IntoIterator<Item = S>) -> Self {
-        Self(
-            list.into_iter()
-                .filter_map(|text| Secret::new(text.as_ref()))
-                .collect(),
-        )
+        Self(list.into_iter().filter_map(|text| Secret::new(text.as_ref())).collect())
     }
 
     /// The secrets, in the order in which they were given.
@@ -125,13 +121,7 @@ mod tests {
 
     #[test]
     fn one_secret_is_trimmed() {
-        for text in [
-            "whsec_a",
-            "  whsec_a\n",
-            "\u{feff}whsec_a\r\n",
-            "whsec_a,",
-            "[\" whsec_a\\n\"]",
-        ] {
+        for text in ["whsec_a", "  whsec_a\n", "\u{feff}whsec_a\r\n", "whsec_a,", "[\" whsec_a\\n\"]"] {
             assert_eq!(parsed(text), Ok(vec!["whsec_a".to_owned()]), "{text:?}");
         }
     }
@@ -139,21 +129,14 @@ mod tests {
     #[test]
     fn lists_come_in_two_forms() {
         let both = Ok(vec!["whsec_new".to_owned(), "whsec_old".to_owned()]);
-        let split = [
-            "whsec_new,whsec_old",
-            "whsec_new whsec_old",
-            "whsec_new,\n whsec_old,\n",
-        ];
-        for text in split.into_iter().chain([
-            "[\"whsec_new\", \"whsec_old\"]",
-            " [\"whsec_new\",\"\",\"whsec_old\"] ",
-        ]) {
+        let split = ["whsec_new,whsec_old", "whsec_new whsec_old", "whsec_new,\n whsec_old,\n"];
+        for text in split
+            .into_iter()
+            .chain(["[\"whsec_new\", \"whsec_old\"]", " [\"whsec_new\",\"\",\"whsec_old\"] "])
+        {
             assert_eq!(parsed(text), both, "{text:?}");
         }
-        assert_eq!(
-            parsed("[\"pass phrase, with blanks\"]"),
-            Ok(vec!["pass phrase, with blanks".to_owned()])
-        );
+        assert_eq!(parsed("[\"pass phrase, with blanks\"]"), Ok(vec!["pass phrase, with blanks".to_owned()]));
     }
 
     #[test]

@@ -21,10 +21,7 @@ fn hmac_key_block(key: &[u8]) -> Key<Hmac<Sha256>> {
     if key.len() <= block.len() {
         block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     } else {
-        block
-            .iter_mut()
-            .zip(Sha256::digest(key))
-            .for_each(|(to, from)| *to = from);
+        block.iter_mut().zip(Sha256::digest(key)).for_each(|(to, from)| *to = from);
     }
     block
 }
@@ -34,10 +31,7 @@ fn hmac_key_block(key: &[u8]) -> Key<Hmac<Sha256>> {
 #[must_use]
 pub fn any_equal(expected: &[u8; 32], offered: &[[u8; 32]]) -> bool {
     let none = Choice::from(0);
-    offered
-        .iter()
-        .fold(none, |found, one| found | expected.ct_eq(one))
-        .into()
+    offered.iter().fold(none, |found, one| found | expected.ct_eq(one)).into()
 }
 
 /// Reads `N` bytes of lower-case hex. Upper-case digits, another length or anything else gives `None`: the SDKs
@@ -58,11 +52,7 @@ pub fn decode_hex_lower<const N: usize>(text: &str) -> Option<[u8; N]> {
 pub fn parse_unix_seconds(text: &str) -> Option<i64> {
     let canonical = text == "0" || !text.starts_with('0');
     let digits = text.len() <= 15 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if canonical && digits {
-        text.parse().ok()
-    } else {
-        None
-    }
+    if canonical && digits { text.parse().ok() } else { None }
 }
 
 /// Whether `signed_unix` lies within the tolerance around `now_unix`, edges included. Times in the future count
@@ -81,11 +71,7 @@ mod tests {
     fn hmac_agrees_with_rfc_4231() {
         // Test cases 1, 2 and 6: a short key, a key of text, and one that is longer than a block.
         let cases: [(Vec<u8>, &[u8], &str); 3] = [
-            (
-                vec![0x0b; 20],
-                b"Hi There",
-                "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
-            ),
+            (vec![0x0b; 20], b"Hi There", "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"),
             (
                 b"Jefe".to_vec(),
                 b"what do ya want for nothing?",
@@ -113,9 +99,7 @@ mod tests {
     #[test]
     fn hex_is_lower_case_and_of_its_length() {
         assert_eq!(decode_hex_lower::<2>("0aff"), Some([10, 255]));
-        for text in [
-            "0aFF", "0af", "0aff0", "0aff00", "0a f", "0xff", "0afg", "", "0afé",
-        ] {
+        for text in ["0aFF", "0af", "0aff0", "0aff00", "0a f", "0xff", "0afg", "", "0afé"] {
             assert_eq!(decode_hex_lower::<2>(text), None, "{text}");
         }
     }
@@ -124,21 +108,9 @@ mod tests {
     fn a_time_has_one_spelling() {
         assert_eq!(parse_unix_seconds("1767237943"), Some(1_767_237_943));
         assert_eq!(parse_unix_seconds("0"), Some(0));
-        for text in [
-            "",
-            "-1",
-            "+1",
-            " 1",
-            "1 ",
-            "01",
-            "00",
-            "1.0",
-            "1e3",
-            "abc",
-            "1abc",
-            "١",
-            "9999999999999999",
-        ] {
+        for text in
+            ["", "-1", "+1", " 1", "1 ", "01", "00", "1.0", "1e3", "abc", "1abc", "١", "9999999999999999"]
+        {
             assert_eq!(parse_unix_seconds(text), None, "{text}");
         }
     }

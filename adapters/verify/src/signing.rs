@@ -10,12 +10,7 @@ use crate::{signature::hmac_sha256, stripe};
 pub fn sign_stripe(secret: &str, timestamp_unix: i64, body: &[u8]) -> String {
     let timestamp = timestamp_unix.to_string();
     let digest = hmac_sha256(secret.as_bytes(), &stripe::signed_parts(&timestamp, body));
-    format!(
-        "{}={timestamp},{}={}",
-        stripe::TIMESTAMP_KEY,
-        stripe::SIGNATURE_KEY,
-        hex::encode(digest)
-    )
+    format!("{}={timestamp},{}={}", stripe::TIMESTAMP_KEY, stripe::SIGNATURE_KEY, hex::encode(digest))
 }
 
 #[cfg(test)]

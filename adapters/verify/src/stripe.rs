@@ -88,10 +88,7 @@ fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -
     let tolerance_seconds = settings.tolerance_seconds;
     if !is_fresh(signature.timestamp_unix, now_unix, tolerance_seconds) {
         let age_seconds = now_unix.saturating_sub(signature.timestamp_unix);
-        return Err(Rejection::SignatureStale {
-            age_seconds,
-            tolerance_seconds,
-        });
+        return Err(Rejection::SignatureStale { age_seconds, tolerance_seconds });
     }
     Ok(())
 }
@@ -134,11 +131,7 @@ impl<'a> SignatureHeader<'a> {
         if signature_count == 0 {
             return Err("no v1 signature");
         }
-        Ok(Self {
-            timestamp,
-            timestamp_unix,
-            signatures,
-        })
+        Ok(Self { timestamp, timestamp_unix, signatures })
     }
 
     /// Whether any signature was made with any secret. All pairs are compared, so the time taken does not tell
@@ -197,9 +190,7 @@ fn occurred_at_unix_ms(fields: &Fields<'_>) -> Option<i64> {
         let created = OffsetDateTime::parse(&fields.lenient::<String>("created")?, &Rfc3339).ok()?;
         i64::try_from(created.unix_timestamp_nanos().div_euclid(1_000_000)).ok()?
     };
-    (0..=OCCURRED_AT_UNIX_MS_MAX)
-        .contains(&unix_ms)
-        .then_some(unix_ms)
+    (0..=OCCURRED_AT_UNIX_MS_MAX).contains(&unix_ms).then_some(unix_ms)
 }
 
 /// The connected account that the event belongs to: `account` in events of Connect, else `context`, which thin
@@ -265,16 +256,7 @@ mod tests {
         // Leaked, because the verdict borrows from the request and the tests want it longer.
         let headers = Headers::from_iter([(SIGNATURE_HEADER, header.replace("{}", digest))]);
         let headers = Box::leak(Box::new(headers));
-        Stripe.verify(
-            &Request {
-                method: METHOD,
-                url: "",
-                headers,
-                body,
-            },
-            settings,
-            NOW,
-        )
+        Stripe.verify(&Request { method: METHOD, url: "", headers, body }, settings, NOW)
     }
 
     fn settings() -> Settings {
@@ -334,18 +316,11 @@ mod tests {
         let body = r#"{"id":"evt_1","type":"a.b","created":1.5,"livemode":"yes","api_version":7,
             "data":{"object":[]},"request":[]}"#;
         let event = read(body).unwrap();
-        assert_eq!(
-            (event.occurred_at_unix_ms, event.livemode, event.version),
-            (None, None, None)
-        );
+        assert_eq!((event.occurred_at_unix_ms, event.livemode, event.version), (None, None, None));
         assert_eq!((event.subject, event.causation_id), (None, None));
-        for created in [
-            "-1",
-            "253402300800",
-            "9223372036854775807",
-            r#""2026-01-01""#,
-            r#""1969-12-31T23:59:59Z""#,
-        ] {
+        for created in
+            ["-1", "253402300800", "9223372036854775807", r#""2026-01-01""#, r#""1969-12-31T23:59:59Z""#]
+        {
             let body = format!(r#"{{"type":"a.b","created":{created}}}"#);
             assert_eq!(read(&body).unwrap().occurred_at_unix_ms, None, "{created}");
         }
@@ -360,22 +335,9 @@ mod tests {
         let body = format!(r#"{{"type":"a","id":"{long}"}}"#);
         assert_eq!(read(&body).unwrap().id, Some(long.clone()));
         let too_long = format!(r#""{long}a""#);
-        for id in [
-            r#""""#,
-            r#""evt_""#,
-            r#""ch_1""#,
-            r#""evt_ 1""#,
-            r#""evt_é""#,
-            "7",
-            "{}",
-            &too_long,
-        ] {
+        for id in [r#""""#, r#""evt_""#, r#""ch_1""#, r#""evt_ 1""#, r#""evt_é""#, "7", "{}", &too_long] {
             let body = format!(r#"{{"type":"a","id":{id}}}"#);
-            assert_eq!(
-                read(&body).map_err(|rejection| rejection.status()),
-                Err(400),
-                "{id}"
-            );
+            assert_eq!(read(&body).map_err(|rejection| rejection.status()), Err(400), "{id}");
         }
     }
 
@@ -392,14 +354,8 @@ mod tests {
             (r#""context":[]"#, Err(400)),
         ] {
             let body = format!(r#"{{"type":"a",{fields}}}"#);
-            let found = read(&body)
-                .map(|event| event.account)
-                .map_err(|rejection| rejection.status());
-            assert_eq!(
-                found,
-                account.map(|account| account.map(str::to_owned)),
-                "{fields}"
-            );
+            let found = read(&body).map(|event| event.account).map_err(|rejection| rejection.status());
+            assert_eq!(found, account.map(|account| account.map(str::to_owned)), "{fields}");
         }
     }
 
@@ -444,22 +400,11 @@ mod tests {
             "x,t={now},v0=1,v1={}",
         ] {
             let header = header.replace("{now}", &NOW.to_string());
-            assert!(
-                verify_with(&header, br#"{"type":"a"}"#, &settings()).is_ok(),
-                "{header}"
-            );
+            assert!(verify_with(&header, br#"{"type":"a"}"#, &settings()).is_ok(), "{header}");
         }
-        for header in [
-            "",
-            " ",
-            "{}",
-            "v1={}",
-            "t={now}",
-            "t=,v1={}",
-            "t={now},V1={}",
-            "T={now},v1={}",
-            "t={now};v1={}",
-        ] {
+        for header in
+            ["", " ", "{}", "v1={}", "t={now}", "t=,v1={}", "t={now},V1={}", "T={now},v1={}", "t={now};v1={}"]
+        {
             let header = header.replace("{now}", &NOW.to_string());
             let refused = verify_with(&header, br#"{"type":"a"}"#, &settings());
             assert_eq!(
@@ -468,12 +413,9 @@ mod tests {
                 "{header}"
             );
         }
-        for header in [
-            format!(" {good}"),
-            format!("{good}\n"),
-            format!("{good}, {good}"),
-            format!("{good},{good}"),
-        ] {
+        for header in
+            [format!(" {good}"), format!("{good}\n"), format!("{good}, {good}"), format!("{good},{good}")]
+        {
             let refused = verify_with(&header, br#"{"type":"a"}"#, &settings());
             assert_eq!(
                 refused.map_err(|rejection| rejection.reason()),
@@ -490,14 +432,8 @@ mod tests {
         let other = "whsec_other";
         for secrets in [[SECRET, other], [other, SECRET]] {
             let rotating = Settings::new(Secrets::from_list(secrets));
-            for header in [
-                format!("t={NOW},v1={{}},v1={zeros}"),
-                format!("t={NOW},v1={zeros},v1={{}}"),
-            ] {
-                assert!(
-                    verify_with(&header, body, &rotating).is_ok(),
-                    "{secrets:?} {header}"
-                );
+            for header in [format!("t={NOW},v1={{}},v1={zeros}"), format!("t={NOW},v1={zeros},v1={{}}")] {
+                assert!(verify_with(&header, body, &rotating).is_ok(), "{secrets:?} {header}");
             }
         }
         let others = Settings::new(Secrets::from_list([other]));
@@ -511,16 +447,8 @@ mod tests {
         let signed = sign_stripe(SECRET, NOW, body);
         let verify = |method, fields: &[(&str, &str)]| {
             let headers: Headers = fields.iter().copied().collect();
-            let request = Request {
-                method,
-                url: "",
-                headers: &headers,
-                body,
-            };
-            Stripe
-                .verify(&request, &settings(), NOW)
-                .map(|_| ())
-                .map_err(|rejection| rejection.reason())
+            let request = Request { method, url: "", headers: &headers, body };
+            Stripe.verify(&request, &settings(), NOW).map(|_| ()).map_err(|rejection| rejection.reason())
         };
         let signature = (SIGNATURE_HEADER, signed.as_str());
         assert_eq!(verify("POST", &[signature]), Ok(()));
@@ -530,33 +458,21 @@ mod tests {
             verify("POST", &[signature, ("content-type", "text/plain")]),
             Err("unsupported_media_type")
         );
-        assert_eq!(
-            verify("POST", &[signature, signature]),
-            Err("signature_malformed")
-        );
+        assert_eq!(verify("POST", &[signature, signature]), Err("signature_malformed"));
     }
 
     #[test]
     fn no_secret_and_no_tolerance_let_nothing_through() {
         let body = br#"{"type":"a"}"#;
         let none = Settings::new(Secrets::default());
-        assert_eq!(
-            verify_with(&format!("t={NOW},v1={{}}"), body, &none),
-            Err(Rejection::NoSecret)
-        );
+        assert_eq!(verify_with(&format!("t={NOW},v1={{}}"), body, &none), Err(Rejection::NoSecret));
 
         let mut exact = settings();
         exact.tolerance_seconds = 0;
         assert!(verify_with(&sign_stripe(SECRET, NOW, body), body, &exact).is_ok());
         for (timestamp, age_seconds) in [(NOW - 1, 1), (NOW + 1, -1)] {
-            let stale = Rejection::SignatureStale {
-                age_seconds,
-                tolerance_seconds: 0,
-            };
-            assert_eq!(
-                verify_with(&sign_stripe(SECRET, timestamp, body), body, &exact),
-                Err(stale)
-            );
+            let stale = Rejection::SignatureStale { age_seconds, tolerance_seconds: 0 };
+            assert_eq!(verify_with(&sign_stripe(SECRET, timestamp, body), body, &exact), Err(stale));
         }
     }
 }

@@ -3,12 +3,7 @@
 //! `core` cases are documented behaviour and have to agree. `quirk` cases depend on parsing details or on policy,
 //! so each is decided here, in a table that adapters/README.md repeats. The same tests run natively and as wasm.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
@@ -20,22 +15,14 @@ const README: &str = include_str!("../../README.md");
 /// Case, what stripe-node 23.1.0 says (or its Python sister where Node was not asked), and what we say: `accept`
 /// or the reason for refusing.
 const QUIRKS: &[(&str, &str, &str)] = &[
-    (
-        "stripe-026-signature-uppercase-hex",
-        "reject",
-        "signature_mismatch",
-    ),
+    ("stripe-026-signature-uppercase-hex", "reject", "signature_mismatch"),
     ("stripe-047-non-utf8-body", "reject", "unreadable_body"),
     ("stripe-048-empty-body", "reject", "unreadable_body"),
     ("stripe-056-ts-future-1-day", "accept", "signature_stale"),
     ("stripe-065-blank-after-comma", "reject", "signature_malformed"),
     ("stripe-070-t-NaN-signed", "accept", "signature_malformed"),
     ("stripe-073-t-trailing-junk", "accept", "signature_malformed"),
-    (
-        "stripe-074-t-trailing-junk-signed-as-sent",
-        "reject",
-        "signature_malformed",
-    ),
+    ("stripe-074-t-trailing-junk-signed-as-sent", "reject", "signature_malformed"),
     ("stripe-077-t-leading-zero", "reject", "signature_malformed"),
     ("stripe-078-t-huge", "reject", "signature_malformed"),
     ("stripe-079-two-t-first-signed", "reject", "signature_malformed"),
@@ -52,9 +39,7 @@ type Events = Vec<(Option<String>, String)>;
 
 impl Case {
     fn text(&self, field: &str) -> &str {
-        self.0[field]
-            .as_str()
-            .unwrap_or_else(|| panic!("{field} is not text"))
+        self.0[field].as_str().unwrap_or_else(|| panic!("{field} is not text"))
     }
 
     /// The secrets, through the text in which a user configures them.
@@ -68,33 +53,18 @@ impl Case {
 
     fn run(&self) -> Result<Events, Rejection> {
         let fields = self.0["headers"].as_object().unwrap();
-        let headers: Headers = fields
-            .iter()
-            .map(|(name, value)| (name, value.as_str().unwrap()))
-            .collect();
+        let headers: Headers = fields.iter().map(|(name, value)| (name, value.as_str().unwrap())).collect();
         let body = BASE64.decode(self.text("body_base64")).unwrap();
-        let request = Request {
-            method: self.text("method"),
-            url: self.text("url"),
-            headers: &headers,
-            body: &body,
-        };
+        let request =
+            Request { method: self.text("method"), url: self.text("url"), headers: &headers, body: &body };
         let now_unix = self.0["now_unix"].as_i64().unwrap();
         let stripe = provider(self.text("provider")).unwrap();
         let verified = stripe.verify(&request, &Settings::new(self.secrets()), now_unix)?;
         for event in &verified.events {
             let text = std::str::from_utf8(&body).unwrap();
-            assert_eq!(
-                event.payload,
-                text.trim_matches([' ', '\t', '\r', '\n']),
-                "the payload is the body"
-            );
+            assert_eq!(event.payload, text.trim_matches([' ', '\t', '\r', '\n']), "the payload is the body");
         }
-        Ok(verified
-            .events
-            .into_iter()
-            .map(|event| (event.id, event.event_type))
-            .collect())
+        Ok(verified.events.into_iter().map(|event| (event.id, event.event_type)).collect())
     }
 
     /// The events that the corpus names, in the platform's spelling of types; `None` where it leaves them open.
@@ -109,9 +79,7 @@ impl Case {
 }
 
 fn cases(class: &str) -> Vec<Case> {
-    let all = CORPUS
-        .lines()
-        .map(|line| Case(serde_json::from_str(line).unwrap()));
+    let all = CORPUS.lines().map(|line| Case(serde_json::from_str(line).unwrap()));
     all.filter(|case| case.text("class") == class).collect()
 }
 
@@ -152,14 +120,9 @@ fn quirk_cases_are_decided_as_the_table_says() {
     );
     for (case, (id, sdk, ours)) in cases.iter().zip(QUIRKS) {
         assert_eq!(case.text("expect"), *sdk, "{id}");
-        let outcome = case
-            .run()
-            .map_or_else(|rejection| rejection.reason(), |_| "accept");
+        let outcome = case.run().map_or_else(|rejection| rejection.reason(), |_| "accept");
         assert_eq!(outcome, *ours, "{id}");
-        assert!(
-            *sdk == "accept" || outcome != "accept",
-            "{id}: never laxer than the SDK"
-        );
+        assert!(*sdk == "accept" || outcome != "accept", "{id}: never laxer than the SDK");
     }
 }
 
@@ -168,14 +131,8 @@ fn quirk_cases_are_decided_as_the_table_says() {
 fn the_readme_has_the_same_table() {
     for (id, sdk, ours) in QUIRKS {
         let row = format!("| `{id}` | {sdk} | `{ours}` |");
-        assert!(
-            README.contains(&row),
-            "adapters/README.md has no row that starts with {row}"
-        );
+        assert!(README.contains(&row), "adapters/README.md has no row that starts with {row}");
     }
-    let rows = README
-        .lines()
-        .filter(|line| line.starts_with("| `stripe-"))
-        .count();
+    let rows = README.lines().filter(|line| line.starts_with("| `stripe-")).count();
     assert_eq!(rows, QUIRKS.len(), "a row too many");
 }

@@ -1,12 +1,7 @@
 //! What must hold for every input: changed bits are refused, nothing panics, and fresh signed objects pass.
 
 #![cfg(not(target_arch = "wasm32"))]
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use proptest::{collection::vec, prelude::*};
 use swarm_verify::{Headers, Rejection, Request, Secrets, Settings, provider, providers, sign_stripe};
@@ -17,17 +12,9 @@ const SECRET: &str = "whsec_boegf8och1pn0npha79i0ittawnoqhxl";
 /// Verdict about a body under one `Stripe-Signature`: the number of events.
 fn verdict(secret: &str, header: &str, body: &[u8], now_unix: i64) -> Result<usize, Rejection> {
     let headers = Headers::from_iter([("Content-Type", "application/json"), ("Stripe-Signature", header)]);
-    let request = Request {
-        method: "POST",
-        url: "https://hooks.example.com/",
-        headers: &headers,
-        body,
-    };
+    let request = Request { method: "POST", url: "https://hooks.example.com/", headers: &headers, body };
     let settings = Settings::new(Secrets::from_list([secret]));
-    provider("stripe")
-        .unwrap()
-        .verify(&request, &settings, now_unix)
-        .map(|verified| verified.events.len())
+    provider("stripe").unwrap().verify(&request, &settings, now_unix).map(|verified| verified.events.len())
 }
 
 /// Each variant of `bytes` in which one bit is flipped.
@@ -51,20 +38,11 @@ fn every_flipped_bit_is_refused() {
     let header = sign_stripe(SECRET, NOW, body);
     assert_eq!(verdict(SECRET, &header, body, NOW), Ok(1));
     for changed in flipped(body) {
-        assert_eq!(
-            verdict(SECRET, &header, &changed, NOW),
-            Err(Rejection::SignatureMismatch),
-            "{changed:?}"
-        );
+        assert_eq!(verdict(SECRET, &header, &changed, NOW), Err(Rejection::SignatureMismatch), "{changed:?}");
     }
     for changed in flipped(header.as_bytes()) {
         let refused = verdict(SECRET, &latin1(&changed), body, NOW);
-        assert_eq!(
-            refused.map_err(|rejection| rejection.status()),
-            Err(401),
-            "{:?}",
-            latin1(&changed)
-        );
+        assert_eq!(refused.map_err(|rejection| rejection.status()), Err(401), "{:?}", latin1(&changed));
     }
     for changed in flipped(SECRET.as_bytes()) {
         assert_eq!(
@@ -89,10 +67,8 @@ fn json() -> impl Strategy<Value = String> {
             vec(inner.clone(), 0..6).prop_map(|items| format!("[ {} ]", items.join(" ,\n"))),
             vec((any::<String>(), inner), 0..6).prop_map(|fields| {
                 let field = |(key, value)| format!("{}:\t{value}", serde_json::to_string(&key).unwrap());
-                let fields: Vec<_> = fields
-                    .into_iter()
-                    .map(|(key, value): (String, String)| field((key, value)))
-                    .collect();
+                let fields: Vec<_> =
+                    fields.into_iter().map(|(key, value): (String, String)| field((key, value))).collect();
                 format!("{{{}}}", fields.join(","))
             }),
         ]

@@ -10,9 +10,15 @@ use crate::settings::Settings;
 
 /// Puts a verified event into the envelope. The tenant is the one in the path, else the provider's account (Stripe Connect),
 /// else the deployment's default.
-pub fn platform_event(route: &Route, settings: &Settings, verified: VerifiedEvent<'_>, now: Timestamp) -> Event {
+pub fn platform_event(
+    route: &Route,
+    settings: &Settings,
+    verified: VerifiedEvent<'_>,
+    now: Timestamp,
+) -> Event {
     let provider = route.provider.name();
-    let tenant_id = route.tenant.clone().or_else(|| verified.account.clone()).or_else(|| settings.default_tenant.clone());
+    let tenant_id =
+        route.tenant.clone().or_else(|| verified.account.clone()).or_else(|| settings.default_tenant.clone());
     let payload_json = verified.payload.into_owned();
     let id = verified.id.unwrap_or_else(|| {
         stable_event_id(&[provider, tenant_id.as_deref().unwrap_or_default(), &payload_json])

@@ -11,7 +11,6 @@ mod route;
 mod settings;
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
-use worker as _;
 use serde_json::json;
 use swarm_client::{EventPlatform, PublishError, Receipt};
 use swarm_cloudflare::log::Log;
@@ -22,6 +21,7 @@ use swarm_verify::Rejection;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use web_sys::{Request, Response};
+use worker as _;
 
 use crate::answer::Refusal;
 use crate::route::Route;
@@ -59,10 +59,7 @@ async fn take(request: &Request, env: &JsValue) -> Result<Vec<Receipt>, Refusal>
     Ok(publish(&EventPlatform::bound(env, "EVENT_PLATFORM")?, &events).await?)
 }
 
-async fn publish(
-    core: &EventPlatform,
-    events: &[swarm_client::Event],
-) -> Result<Vec<Receipt>, PublishError> {
+async fn publish(core: &EventPlatform, events: &[swarm_client::Event]) -> Result<Vec<Receipt>, PublishError> {
     if let [event] = events {
         return Ok(vec![core.publish(event).await?]);
     }

@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn every_other_path_is_not_found() {
-        for path in ["/", "/webhook", "/webhook/", "/webhook/github", "/webhook/stripe/a/b", "/webhook/stripe/a%20b"] {
+        for path in
+            ["/", "/webhook", "/webhook/", "/webhook/github", "/webhook/stripe/a/b", "/webhook/stripe/a%20b"]
+        {
             assert_eq!(parse(path), None, "{path}");
         }
     }

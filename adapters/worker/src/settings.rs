@@ -33,7 +33,9 @@ impl Settings {
         let body_bytes_max = bindings.number_var("BODY_BYTES_MAX", PAYLOAD_BYTES_MAX as i64)?;
         Ok(Self {
             verification,
-            body_bytes_max: usize::try_from(body_bytes_max).unwrap_or(PAYLOAD_BYTES_MAX).min(PAYLOAD_BYTES_MAX),
+            body_bytes_max: usize::try_from(body_bytes_max)
+                .unwrap_or(PAYLOAD_BYTES_MAX)
+                .min(PAYLOAD_BYTES_MAX),
             default_tenant: bindings.var("DEFAULT_TENANT"),
         })
     }

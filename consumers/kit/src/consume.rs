@@ -78,15 +78,9 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     pub async fn consume(&self, messages: Vec<Incoming>, holder: &str) -> Vec<Verdict> {
         let mut batch = self.read(messages);
         self.take_leases(&mut batch, holder).await;
-        let Batch {
-            open,
-            rejected,
-            mut verdicts,
-        } = batch;
+        let Batch { open, rejected, mut verdicts } = batch;
         let handled = handling::handle(self.blobs, self.handler, open).await;
-        let concluding = handled
-            .into_iter()
-            .map(|(ticket, result)| self.conclude(ticket, result));
+        let concluding = handled.into_iter().map(|(ticket, result)| self.conclude(ticket, result));
         let concluded = join_all(concluding).await;
         verdicts.extend(self.settle(concluded, holder).await);
         for rejected in rejected {
@@ -102,24 +96,13 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         let mut seen = HashSet::new();
         for (index, incoming) in messages.into_iter().enumerate() {
             match self.recognize(&incoming.text) {
-                Err((key, reason)) => batch.rejected.push(Rejected {
-                    index,
-                    incoming,
-                    key,
-                    reason,
-                }),
+                Err((key, reason)) => batch.rejected.push(Rejected { index, incoming, key, reason }),
                 Ok(message) => {
-                    let ticket = Ticket {
-                        index,
-                        incoming,
-                        key: message.key(),
-                    };
+                    let ticket = Ticket { index, incoming, key: message.key() };
                     if seen.insert(ticket.key.clone()) {
                         batch.open.push((ticket, message));
                     } else {
-                        batch
-                            .verdicts
-                            .extend([ticket.verdict(End::Duplicate, Disposition::Ack)]);
+                        batch.verdicts.extend([ticket.verdict(End::Duplicate, Disposition::Ack)]);
                     }
                 }
             }
@@ -132,10 +115,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         if message.topic == *self.topic {
             Ok(message)
         } else {
-            let reason = format!(
-                "not ours: a message to {} in the queue of {}",
-                message.topic, self.topic
-            );
+            let reason = format!("not ours: a message to {} in the queue of {}", message.topic, self.topic);
             Err((Some(message.key()), reason))
         }
     }
@@ -174,19 +154,12 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     fn sort_in(&self, batch: &mut Batch, ticket: Ticket, message: Message, lease: Lease) {
         match lease {
             Lease::Ours => batch.open.push((ticket, message)),
-            Lease::AtRest => batch
-                .verdicts
-                .extend([ticket.verdict(End::AtRest, Disposition::Ack)]),
+            Lease::AtRest => batch.verdicts.extend([ticket.verdict(End::AtRest, Disposition::Ack)]),
             Lease::Held => batch.verdicts.extend([self.held(ticket)]),
             Lease::Unknown => {
                 let Ticket { index, incoming, key } = ticket;
                 let reason = "not ours: the ledger does not know the event or its dispatch".to_owned();
-                batch.rejected.push(Rejected {
-                    index,
-                    incoming,
-                    key: Some(key),
-                    reason,
-                });
+                batch.rejected.push(Rejected { index, incoming, key: Some(key), reason });
             }
         }
     }
@@ -197,9 +170,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         let disposition = if self.is_last_attempt(&ticket.incoming) {
             Disposition::Ack
         } else {
-            Disposition::Retry {
-                delay_seconds: retries::while_held(ticket.incoming.attempts),
-            }
+            Disposition::Retry { delay_seconds: retries::while_held(ticket.incoming.attempts) }
         };
         ticket.verdict(End::Held, disposition)
     }
@@ -211,47 +182,24 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
 
     /// Sends a message that is not ours to the dead letters, with the reason and to the byte.
     async fn bury(&self, rejected: Rejected) -> (usize, Verdict) {
-        let Rejected {
-            index,
-            incoming,
-            key,
-            reason,
-        } = rejected;
+        let Rejected { index, incoming, key, reason } = rejected;
         let sent = letters::send(self.queues, self.topic, &incoming, &reason, self.clock.now()).await;
         let attempts = incoming.attempts;
         let (end, disposition) = match sent {
             Ok(()) => (End::DeadLettered(reason), Disposition::Ack),
             Err(error) => {
-                let disposition = Disposition::Retry {
-                    delay_seconds: retries::after_failure(attempts),
-                };
+                let disposition = Disposition::Retry { delay_seconds: retries::after_failure(attempts) };
                 (End::Failed(letters::unsent(&reason, &error)), disposition)
             }
         };
-        (
-            index,
-            Verdict {
-                key,
-                attempts,
-                end,
-                disposition,
-            },
-        )
+        (index, Verdict { key, attempts, end, disposition })
     }
 }
 
 impl Ticket {
     /// The end of this message.
     pub fn verdict(self, end: End, disposition: Disposition) -> (usize, Verdict) {
-        (
-            self.index,
-            Verdict {
-                key: Some(self.key),
-                attempts: self.incoming.attempts,
-                end,
-                disposition,
-            },
-        )
+        (self.index, Verdict { key: Some(self.key), attempts: self.incoming.attempts, end, disposition })
     }
 
     /// The end of a message whose shard does not answer.

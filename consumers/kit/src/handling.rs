@@ -56,15 +56,9 @@ impl Part {
             return Vec::new();
         }
         let mut results = handler.handle_batch(&self.deliveries).await.into_iter();
-        let mut result = || {
-            results
-                .next()
-                .unwrap_or_else(|| Err(Failure::transient("the handler gave no result")))
-        };
-        self.tickets
-            .into_iter()
-            .map(|ticket| (ticket, result()))
-            .collect()
+        let mut result =
+            || results.next().unwrap_or_else(|| Err(Failure::transient("the handler gave no result")));
+        self.tickets.into_iter().map(|ticket| (ticket, result())).collect()
     }
 }
 
@@ -73,31 +67,16 @@ async fn load<B: Blobs>(blobs: &B, message: Message, attempts: u32) -> Result<De
         Body::Inline(payload) => payload,
         Body::Blob(key) => read_blob(blobs, &key).await?,
     };
-    let Message {
-        envelope,
-        topic,
-        replay_of,
-        ..
-    } = message;
-    Ok(Delivery {
-        envelope,
-        payload,
-        topic,
-        replay_of,
-        attempts,
-    })
+    let Message { envelope, topic, replay_of, .. } = message;
+    Ok(Delivery { envelope, payload, topic, replay_of, attempts })
 }
 
 /// A payload's key is made of its hash, so a damaged or mistaken object is noticed. All of this may heal, if only by an
 /// operator's hand, so it is worth the remaining attempts.
 async fn read_blob<B: Blobs>(blobs: &B, key: &str) -> Result<String, Failure> {
-    let bytes = blobs
-        .get(key)
-        .await
-        .map_err(|error| Failure::transient(format!("payload {key}: {error}")))?;
+    let bytes =
+        blobs.get(key).await.map_err(|error| Failure::transient(format!("payload {key}: {error}")))?;
     let bytes = bytes.ok_or_else(|| Failure::transient(format!("payload {key} is not in the blob store")))?;
-    let text = String::from_utf8(bytes)
-        .ok()
-        .filter(|text| blob_key(&payload_hash(text)) == key);
+    let text = String::from_utf8(bytes).ok().filter(|text| blob_key(&payload_hash(text)) == key);
     text.ok_or_else(|| Failure::transient(format!("payload {key} is not what was stored under this key")))
 }

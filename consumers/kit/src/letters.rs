@@ -22,9 +22,7 @@ pub async fn send<Q: Queues>(
     error: &str,
     now: Timestamp,
 ) -> Result<(), SendError> {
-    queues
-        .send_dead_letter(topic, write(topic, incoming, error, now)?)
-        .await
+    queues.send_dead_letter(topic, write(topic, incoming, error, now)?).await
 }
 
 /// The text of a letter. Quoting can make a large message too large for a queue; then it goes bare, as the platform itself
@@ -39,11 +37,7 @@ fn write(topic: &Topic, incoming: &Incoming, error: &str, now: Timestamp) -> Res
         message: incoming.text.clone(),
     };
     let text = serde_json::to_string(&letter).map_err(|e| SendError::Refused(e.to_string()))?;
-    Ok(if text.len() <= LETTER_BYTES_MAX {
-        text
-    } else {
-        letter.message
-    })
+    Ok(if text.len() <= LETTER_BYTES_MAX { text } else { letter.message })
 }
 
 /// What to say of a message that should have become a dead letter and did not.

@@ -21,18 +21,12 @@ pub fn after_outage(attempts: u32) -> u32 {
 /// While another run owns the message. At its first delivery that is most likely a second copy, handled within seconds. At
 /// a later one the owner is most likely this message's own run that died, and nobody can take it until the lease ends.
 pub fn while_held(attempts: u32) -> u32 {
-    if attempts <= 1 {
-        HELD_SECONDS
-    } else {
-        LEASE_SECONDS
-    }
+    if attempts <= 1 { HELD_SECONDS } else { LEASE_SECONDS }
 }
 
 fn growing(factor: u32, attempts: u32) -> u32 {
     let steps = attempts.saturating_sub(1);
-    HANDLE_RETRY_BASE_SECONDS
-        .saturating_mul(factor.saturating_pow(steps))
-        .min(QUEUE_DELAY_SECONDS_MAX)
+    HANDLE_RETRY_BASE_SECONDS.saturating_mul(factor.saturating_pow(steps)).min(QUEUE_DELAY_SECONDS_MAX)
 }
 
 #[cfg(test)]

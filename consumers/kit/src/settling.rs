@@ -26,12 +26,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         match result {
             Ok(handled) => {
                 let outcome = Outcome::Delivered(handled.effects);
-                Concluded {
-                    ticket,
-                    outcome,
-                    end: End::Delivered,
-                    disposition: Disposition::Ack,
-                }
+                Concluded { ticket, outcome, end: End::Delivered, disposition: Disposition::Ack }
             }
             Err(Failure::Transient(error)) if !last_attempt => Concluded::released(ticket, error),
             Err(Failure::Transient(error) | Failure::Permanent(error)) => {
@@ -46,9 +41,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
 
     /// Records the outcomes of a batch, all shards at once.
     pub(crate) async fn settle(&self, concluded: Vec<Concluded>, holder: &str) -> Vec<(usize, Verdict)> {
-        let groups = self
-            .ledger
-            .by_shard(concluded, |concluded| &concluded.ticket.key.tenant_id);
+        let groups = self.ledger.by_shard(concluded, |concluded| &concluded.ticket.key.tenant_id);
         let settling = groups.into_iter().map(|(shard, group)| {
             let shard = self.ledger.shard(shard);
             self.settle_shard(shard, group, holder)
@@ -93,10 +86,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         holder: &str,
         verdicts: &mut Vec<(usize, Verdict)>,
     ) -> Vec<Concluded> {
-        let keys: Vec<_> = part
-            .iter()
-            .map(|concluded| concluded.ticket.key.clone())
-            .collect();
+        let keys: Vec<_> = part.iter().map(|concluded| concluded.ticket.key.clone()).collect();
         let leases = match lease::take(shard, &keys, holder, self.clock.now()).await {
             Ok(leases) => leases,
             Err(error) => {
@@ -107,10 +97,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         };
         let mut owned = Vec::new();
         for concluded in part {
-            let lease = leases
-                .get(&concluded.ticket.key)
-                .copied()
-                .unwrap_or(Lease::Unknown);
+            let lease = leases.get(&concluded.ticket.key).copied().unwrap_or(Lease::Unknown);
             match lease {
                 Lease::Ours => owned.push(concluded),
                 _ if !concluded.is_delivered() => verdicts.push(concluded.recorded()),
@@ -129,14 +116,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         }
         let failure = Failure::transient(format!("its effects were refused: {error}"));
         let failed = self.conclude(alone.ticket, Err(failure)).await;
-        match lease::settle(
-            shard,
-            outcomes(std::slice::from_ref(&failed)),
-            holder,
-            self.clock.now(),
-        )
-        .await
-        {
+        match lease::settle(shard, outcomes(std::slice::from_ref(&failed)), holder, self.clock.now()).await {
             Ok(()) => failed.recorded(),
             Err(error) => failed.unrecorded(&error.to_string()),
         }
@@ -144,31 +124,19 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
 }
 
 fn outcomes(part: &[Concluded]) -> Vec<(DispatchKey, Outcome)> {
-    part.iter()
-        .map(|concluded| (concluded.ticket.key.clone(), concluded.outcome.clone()))
-        .collect()
+    part.iter().map(|concluded| (concluded.ticket.key.clone(), concluded.outcome.clone())).collect()
 }
 
 impl Concluded {
     fn released(ticket: Ticket, error: String) -> Self {
         let delay_seconds = retries::after_failure(ticket.incoming.attempts);
         let outcome = Outcome::Released(error.clone());
-        Self {
-            ticket,
-            outcome,
-            end: End::Failed(error),
-            disposition: Disposition::Retry { delay_seconds },
-        }
+        Self { ticket, outcome, end: End::Failed(error), disposition: Disposition::Retry { delay_seconds } }
     }
 
     fn dead_lettered(ticket: Ticket, error: String) -> Self {
         let outcome = Outcome::DeadLettered(error.clone());
-        Self {
-            ticket,
-            outcome,
-            end: End::DeadLettered(error),
-            disposition: Disposition::Ack,
-        }
+        Self { ticket, outcome, end: End::DeadLettered(error), disposition: Disposition::Ack }
     }
 
     fn is_delivered(&self) -> bool {
@@ -184,8 +152,7 @@ impl Concluded {
     /// know. The others need no record: the archiver marks what is in the dead letters, and a lease ends by itself.
     fn unrecorded(self, error: &str) -> (usize, Verdict) {
         if self.is_delivered() {
-            self.ticket
-                .outage(format!("its outcome was not recorded: {error}"))
+            self.ticket.outage(format!("its outcome was not recorded: {error}"))
         } else {
             self.recorded()
         }

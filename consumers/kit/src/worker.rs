@@ -61,21 +61,13 @@ impl Settings {
         let topic = Topic::try_from(bindings.required_var("TOPIC")?)
             .map_err(|error| Misconfigured(format!("variable TOPIC: {error}")))?;
         if topic.queue() != queue {
-            return Err(Misconfigured(format!(
-                "TOPIC is {topic}, but the batch comes from queue {queue}"
-            )));
+            return Err(Misconfigured(format!("TOPIC is {topic}, but the batch comes from queue {queue}")));
         }
         let max_retries = bindings.required_var("QUEUE_MAX_RETRIES")?.parse().map_err(|_| {
             Misconfigured("variable QUEUE_MAX_RETRIES must be the queue's max_retries".to_owned())
         })?;
         let (ledger, blobs) = (bindings.ledger()?, bindings.blobs()?);
-        Ok(Self {
-            topic,
-            max_retries,
-            ledger,
-            queues: bindings.queues(),
-            blobs,
-        })
+        Ok(Self { topic, max_retries, ledger, queues: bindings.queues(), blobs })
     }
 
     async fn consume<H: Handler>(&self, handler: &H, messages: Vec<Incoming>) -> Vec<Verdict> {
@@ -95,10 +87,7 @@ impl Settings {
 fn take_messages(inbox: &mut Inbox) -> Vec<Incoming> {
     let letters = inbox.letters.iter_mut();
     letters
-        .map(|letter| Incoming {
-            text: std::mem::take(&mut letter.text),
-            attempts: letter.attempts,
-        })
+        .map(|letter| Incoming { text: std::mem::take(&mut letter.text), attempts: letter.attempts })
         .collect()
 }
 

@@ -12,10 +12,7 @@ use swarm_native::{Fault, MemoryBlobs, block_on};
 #[test]
 fn a_transient_failure_gives_the_lease_back_and_comes_again_later() {
     let (world, mut messages) = World::with_events(&["e1"]);
-    let handler = Script::failing(
-        "e1",
-        [Failure::transient("busy"), Failure::transient("still busy")],
-    );
+    let handler = Script::failing("e1", [Failure::transient("busy"), Failure::transient("still busy")]);
     for (wait, error) in [(5, "busy"), (10, "still busy")] {
         let verdicts = world.consume(&handler, &messages);
         assert_eq!(ends(&verdicts), [&End::Failed(error.to_owned())]);
@@ -33,19 +30,10 @@ fn a_transient_failure_gives_the_lease_back_and_comes_again_later() {
 #[test]
 fn a_permanent_failure_becomes_a_dead_letter_with_its_error() {
     let (world, messages) = World::with_events(&["e1", "e2"]);
-    let verdicts = world.consume(
-        &Script::failing("e1", [Failure::permanent("no invoice")]),
-        &messages,
-    );
-    assert_eq!(
-        ends(&verdicts),
-        [&End::DeadLettered("no invoice".to_owned()), &End::Delivered]
-    );
+    let verdicts = world.consume(&Script::failing("e1", [Failure::permanent("no invoice")]), &messages);
+    assert_eq!(ends(&verdicts), [&End::DeadLettered("no invoice".to_owned()), &End::Delivered]);
     assert!(acked(&verdicts));
-    assert_eq!(
-        world.dispatches(),
-        ["e1 dead_lettered: no invoice", "e2 delivered"]
-    );
+    assert_eq!(world.dispatches(), ["e1 dead_lettered: no invoice", "e2 delivered"]);
     let letters = world.dead_letters();
     assert_eq!(letters.len(), 1);
     assert_eq!((letters[0].v, letters[0].attempts), (1, 1));
@@ -62,10 +50,8 @@ fn a_permanent_failure_becomes_a_dead_letter_with_its_error() {
 #[test]
 fn the_last_attempt_ends_among_the_dead_letters() {
     let (world, messages) = World::with_events(&["e1"]);
-    let verdicts = world.consume(
-        &Script::failing("e1", [Failure::transient("busy")]),
-        &last_attempt(&messages),
-    );
+    let verdicts =
+        world.consume(&Script::failing("e1", [Failure::transient("busy")]), &last_attempt(&messages));
     assert!(acked(&verdicts));
     assert_eq!(world.dispatches(), ["e1 dead_lettered: busy"]);
     assert_eq!(world.dead_letters()[0].attempts, MAX_RETRIES + 1);
@@ -80,10 +66,7 @@ fn a_dead_letter_is_sent_before_anything_is_recorded() {
     let reason = "no (and the dead-letter queue did not take it: fault injected by a test)";
     assert_eq!(world.dispatches(), [format!("e1 enqueued: {reason}")]);
     assert!(world.dead_letters().is_empty());
-    world.consume(
-        &Script::failing("e1", [Failure::permanent("no")]),
-        &again(&messages),
-    );
+    world.consume(&Script::failing("e1", [Failure::permanent("no")]), &again(&messages));
     assert_eq!(
         (world.dispatches(), world.dead_letters().len()),
         (vec!["e1 dead_lettered: no".to_owned()], 1)
@@ -104,15 +87,11 @@ fn what_is_not_ours_goes_to_the_dead_letters_to_the_byte() {
     let (world, messages) = World::with_events(&["e1"]);
     let stranger = messages[0].text.replacen("\"e1\"", "\"e9\"", 1);
     let foreign = messages[0].text.replacen("billing.events", "audit.events", 1);
-    let batch: Vec<_> = [
-        "hello \u{0}".to_owned(),
-        stranger.clone(),
-        foreign.clone(),
-        messages[0].text.clone(),
-    ]
-    .into_iter()
-    .map(|text| Incoming { text, attempts: 1 })
-    .collect();
+    let batch: Vec<_> =
+        ["hello \u{0}".to_owned(), stranger.clone(), foreign.clone(), messages[0].text.clone()]
+            .into_iter()
+            .map(|text| Incoming { text, attempts: 1 })
+            .collect();
     let verdicts = world.consume(&Script::default(), &batch);
     assert!(acked(&verdicts));
     assert_eq!(verdicts[3].end, End::Delivered);
@@ -122,15 +101,9 @@ fn what_is_not_ours_goes_to_the_dead_letters_to_the_byte() {
     for (reason, text) in [
         ("not a message of this gateway", "hello \u{0}"),
         ("the ledger does not know", stranger.as_str()),
-        (
-            "a message to audit.events in the queue of billing.events",
-            foreign.as_str(),
-        ),
+        ("a message to audit.events in the queue of billing.events", foreign.as_str()),
     ] {
-        let letter = letters
-            .iter()
-            .find(|letter| letter.error.contains(reason))
-            .unwrap();
+        let letter = letters.iter().find(|letter| letter.error.contains(reason)).unwrap();
         assert_eq!(letter.message, text);
     }
     assert_eq!(letters.len(), 3);
@@ -140,10 +113,7 @@ fn what_is_not_ours_goes_to_the_dead_letters_to_the_byte() {
 fn what_is_not_ours_stays_if_the_dead_letter_queue_is_down() {
     let world = World::new(1);
     world.queues.fail_always(Fault::Refused);
-    let batch = [Incoming {
-        text: "hello".to_owned(),
-        attempts: 2,
-    }];
+    let batch = [Incoming { text: "hello".to_owned(), attempts: 2 }];
     let verdicts = world.consume(&Script::default(), &batch);
     assert!(retried(&verdicts, 10));
     assert!(matches!(&verdicts[0].end, End::Failed(error) if error.contains("not a message")));
@@ -153,13 +123,7 @@ fn what_is_not_ours_stays_if_the_dead_letter_queue_is_down() {
 fn a_letter_too_large_for_a_queue_goes_bare() {
     let world = World::new(1);
     let text = "\"".repeat(QUEUE_MESSAGE_BYTES_MAX - 1_000);
-    let verdicts = world.consume(
-        &Script::default(),
-        &[Incoming {
-            text: text.clone(),
-            attempts: 1,
-        }],
-    );
+    let verdicts = world.consume(&Script::default(), &[Incoming { text: text.clone(), attempts: 1 }]);
     assert!(acked(&verdicts));
     assert_eq!(world.queues.port().take_dead_letters(&world.topic), [text]);
 }
@@ -173,10 +137,7 @@ fn a_ledger_that_is_down_sends_nothing_to_the_dead_letters() {
     assert!(retried(&world.consume(&handler, &again(&messages)), 20));
     assert!(handler.seen_ids().is_empty() && world.dead_letters().is_empty());
     world.shard().heal();
-    assert_eq!(
-        ends(&world.consume(&handler, &again(&messages))),
-        [&End::Delivered]
-    );
+    assert_eq!(ends(&world.consume(&handler, &again(&messages))), [&End::Delivered]);
 }
 
 #[test]
@@ -197,11 +158,7 @@ fn a_shard_that_is_down_holds_up_no_other() {
 #[test]
 fn a_payload_that_is_missing_or_damaged_is_tried_until_the_last_attempt() {
     let mut world = World::new(1);
-    world.publish(
-        "acme",
-        "e1",
-        &format!("\"{}\"", "a".repeat(PAYLOAD_INLINE_BYTES_MAX)),
-    );
+    world.publish("acme", "e1", &format!("\"{}\"", "a".repeat(PAYLOAD_INLINE_BYTES_MAX)));
     let messages = world.take_messages();
     let key = world.blobs.port().keys().remove(0);
 
@@ -241,10 +198,7 @@ impl Handler for Refused {
 #[test]
 fn a_refused_effect_undoes_its_own_message_and_no_other() {
     for (sql, reason) in [
-        (
-            "INSERT INTO billing_invoices_paid (tenant_id) VALUES (NULL)",
-            "NOT NULL constraint failed",
-        ),
+        ("INSERT INTO billing_invoices_paid (tenant_id) VALUES (NULL)", "NOT NULL constraint failed"),
         ("INSERT INTO no_such_table VALUES (1)", "no such table"),
     ] {
         let (world, messages) = World::with_events(&["e1", "e2", "e3", "e4", "e5"]);
@@ -263,12 +217,7 @@ fn a_refused_effect_undoes_its_own_message_and_no_other() {
 
         let verdicts = world.consume(&handler, &last_attempt(&messages));
         assert!(acked(&verdicts));
-        assert!(
-            world
-                .dispatches()
-                .remove(3)
-                .starts_with("e4 dead_lettered: its effects were refused:")
-        );
+        assert!(world.dispatches().remove(3).starts_with("e4 dead_lettered: its effects were refused:"));
         assert_eq!(world.dead_letters().len(), 1);
     }
 }

@@ -36,10 +36,7 @@ fn a_handler_sees_the_event_as_it_was_published() {
     world.consume(&handler, &again(&world.take_messages()));
     let seen = handler.seen.borrow();
     assert_eq!((seen[0].payload.as_str(), seen[0].attempts), (payload, 2));
-    assert_eq!(
-        (seen[0].envelope.event_type.as_str(), &seen[0].topic),
-        ("billing.paid", &world.topic)
-    );
+    assert_eq!((seen[0].envelope.event_type.as_str(), &seen[0].topic), ("billing.paid", &world.topic));
 }
 
 #[test]
@@ -50,11 +47,7 @@ fn a_lost_answer_to_the_settlement_repeats_nothing() {
     let verdicts = world.consume(&Script::default(), &messages);
     assert!(acked(&verdicts), "{verdicts:?}");
     assert_eq!(world.effects(), ["e1 1", "e2 1", "e3 1"]);
-    assert_eq!(
-        world.shard().calls() - calls,
-        4,
-        "take, settle, settle again, look again"
-    );
+    assert_eq!(world.shard().calls() - calls, 4, "take, settle, settle again, look again");
 }
 
 #[test]
@@ -73,20 +66,15 @@ fn a_settlement_nobody_heard_of_is_found_at_the_next_delivery() {
 fn a_lost_answer_to_the_lease_is_found_out_by_asking_again() {
     let (world, messages) = World::with_events(&["e1"]);
     world.shard().fail_at(0, Fault::AnswerLost);
-    assert_eq!(
-        ends(&world.consume(&Script::default(), &messages)),
-        [&End::Delivered]
-    );
+    assert_eq!(ends(&world.consume(&Script::default(), &messages)), [&End::Delivered]);
 }
 
 #[test]
 fn of_two_consumers_at_once_one_handles() {
     let (world, messages) = World::with_events(&["e1", "e2"]);
     let (one, two) = (Script::default(), Script::default());
-    let (mut first, mut second) = block_on(join(
-        world.consume_with(&one, &messages),
-        world.consume_with(&two, &messages),
-    ));
+    let (mut first, mut second) =
+        block_on(join(world.consume_with(&one, &messages), world.consume_with(&two, &messages)));
     if ends(&first) != [&End::Delivered; 2] {
         std::mem::swap(&mut first, &mut second);
     }
@@ -103,23 +91,15 @@ fn a_message_that_stays_held_waits_for_the_lease_and_is_let_go_in_the_end() {
     // The run that leases it never comes back.
     block_on(async {
         let keys = [Message::decode(&messages[0].text).unwrap().key()];
-        swarm_domain::lease::take(world.shard(), &keys, "dead", world_now(&world))
-            .await
-            .unwrap();
+        swarm_domain::lease::take(world.shard(), &keys, "dead", world_now(&world)).await.unwrap();
     });
     let handler = Script::default();
-    assert!(retried(
-        &world.consume(&handler, &again(&messages)),
-        (HANDLE_LEASE_MS / 1_000) as u32
-    ));
+    assert!(retried(&world.consume(&handler, &again(&messages)), (HANDLE_LEASE_MS / 1_000) as u32));
     let last = world.consume(&handler, &last_attempt(&messages));
     assert_eq!((ends(&last), acked(&last)), (vec![&End::Held], true));
     assert_eq!(world.dispatches(), ["e1 enqueued held by dead"]);
     world.clock.advance_ms(HANDLE_LEASE_MS);
-    assert_eq!(
-        ends(&world.consume(&handler, &again(&messages))),
-        [&End::Delivered]
-    );
+    assert_eq!(ends(&world.consume(&handler, &again(&messages))), [&End::Delivered]);
 }
 
 fn world_now(world: &World) -> swarm_domain::time::Timestamp {
@@ -144,16 +124,9 @@ impl Handler for TooSlow<'_> {
 #[test]
 fn a_run_that_lost_its_lease_leaves_no_effect_and_holds_up_nobody() {
     let (world, messages) = World::with_events(&["e1", "e2"]);
-    let slow = TooSlow {
-        world: &world,
-        messages: &messages[..1],
-        other: Script::default(),
-    };
+    let slow = TooSlow { world: &world, messages: &messages[..1], other: Script::default() };
     let verdicts = world.consume(&slow, &messages);
-    assert_eq!(
-        (ends(&verdicts), acked(&verdicts)),
-        (vec![&End::AtRest, &End::Delivered], true)
-    );
+    assert_eq!((ends(&verdicts), acked(&verdicts)), (vec![&End::AtRest, &End::Delivered], true));
     assert_eq!(world.effects(), ["e1 1", "e2 1"]);
 }
 
@@ -161,18 +134,11 @@ fn a_run_that_lost_its_lease_leaves_no_effect_and_holds_up_nobody() {
 fn a_lease_that_somebody_else_had_in_between_no_longer_counts() {
     let (world, messages) = World::with_events(&["e1"]);
     let failing = Script::failing("e1", [Failure::transient("busy")]);
-    let slow = TooSlow {
-        world: &world,
-        messages: &messages,
-        other: failing,
-    };
+    let slow = TooSlow { world: &world, messages: &messages, other: failing };
     // The other run has failed and given the lease back. Whether this one's work still holds nobody can tell.
     assert!(retried(&world.consume(&slow, &messages), 5));
     assert!(world.effects().is_empty());
-    assert_eq!(
-        ends(&world.consume(&Script::default(), &again(&messages))),
-        [&End::Delivered]
-    );
+    assert_eq!(ends(&world.consume(&Script::default(), &again(&messages))), [&End::Delivered]);
     assert_eq!(
         (world.effects(), world.dispatches()),
         (vec!["e1 1".to_owned()], vec!["e1 delivered".to_owned()])
@@ -185,10 +151,7 @@ fn a_large_payload_comes_from_the_blob_store() {
     let payload = format!("\"{}\"", "a".repeat(PAYLOAD_INLINE_BYTES_MAX));
     world.publish("acme", "e1", &payload);
     let messages = world.take_messages();
-    assert!(matches!(
-        Message::decode(&messages[0].text).unwrap().body,
-        Body::Blob(_)
-    ));
+    assert!(matches!(Message::decode(&messages[0].text).unwrap().body, Body::Blob(_)));
     let handler = Script::default();
     assert_eq!(ends(&world.consume(&handler, &messages)), [&End::Delivered]);
     assert_eq!(handler.seen.borrow()[0].payload, payload);
@@ -200,10 +163,7 @@ fn copies_in_one_batch_are_handled_once() {
     let batch = [messages[0].clone(), messages[1].clone(), messages[0].clone()];
     let handler = Script::failing("e1", [Failure::transient("busy")]);
     let verdicts = world.consume(&handler, &batch);
-    assert_eq!(
-        ends(&verdicts),
-        [&End::Failed("busy".to_owned()), &End::Delivered, &End::Duplicate]
-    );
+    assert_eq!(ends(&verdicts), [&End::Failed("busy".to_owned()), &End::Delivered, &End::Duplicate]);
     assert!(retried(&verdicts[..1], 5) && acked(&verdicts[1..]));
     assert_eq!(handler.seen_ids(), ["e1", "e2"]);
 }
@@ -220,18 +180,11 @@ fn a_batch_of_any_size_costs_two_round_trips_per_shard() {
         let handler = Script::failing("e00", [Failure::permanent("no")]);
         let verdicts = world.consume(&handler, &messages);
         assert!(acked(&verdicts));
-        let trips: Vec<usize> = world
-            .calls()
-            .iter()
-            .zip(&before)
-            .map(|(after, before)| after - before)
-            .collect();
+        let trips: Vec<usize> =
+            world.calls().iter().zip(&before).map(|(after, before)| after - before).collect();
         assert_eq!(trips, vec![2; shards], "{count} messages on {shards} shards");
         assert_eq!(world.effects().len(), count - 1);
-        assert!(
-            handler.seen_ids().is_sorted(),
-            "the queue's order survives the division into shards"
-        );
+        assert!(handler.seen_ids().is_sorted(), "the queue's order survives the division into shards");
     }
 }
 
@@ -249,28 +202,18 @@ impl Handler for InParts {
 
     async fn handle_batch(&self, batch: &[Delivery]) -> Vec<Result<Handled, Failure>> {
         self.sizes.borrow_mut().push(batch.len());
-        batch
-            .iter()
-            .skip(self.left_out.get())
-            .map(|_| Ok(Handled::done()))
-            .collect()
+        batch.iter().skip(self.left_out.get()).map(|_| Ok(Handled::done())).collect()
     }
 }
 
 #[test]
 fn a_result_that_is_left_out_is_a_transient_failure() {
     let (world, messages) = World::with_events(&["e1", "e2"]);
-    let handler = InParts {
-        left_out: Cell::new(1),
-        ..InParts::default()
-    };
+    let handler = InParts { left_out: Cell::new(1), ..InParts::default() };
     let verdicts = world.consume(&handler, &messages);
     let missing = End::Failed("the handler gave no result".to_owned());
     assert_eq!(ends(&verdicts), [&End::Delivered, &missing]);
-    assert_eq!(
-        world.dispatches(),
-        ["e1 delivered", "e2 enqueued: the handler gave no result"]
-    );
+    assert_eq!(world.dispatches(), ["e1 delivered", "e2 enqueued: the handler gave no result"]);
 }
 
 #[test]

@@ -34,27 +34,19 @@ impl<B: Blobs> AuditArchive<B> {
         events.sort_unstable_by_key(|delivery| order(delivery));
         let failed = |error: String| Failure::transient(format!("archive: {error}"));
         let object = compress(&events).map_err(|error| failed(error.to_string()))?;
-        self.bucket
-            .put(&object_key(&events), object)
-            .await
-            .map_err(|error| failed(error.to_string()))
+        self.bucket.put(&object_key(&events), object).await.map_err(|error| failed(error.to_string()))
     }
 }
 
 impl<B: Blobs> Handler for AuditArchive<B> {
     async fn handle(&self, delivery: &Delivery) -> Result<Handled, Failure> {
-        self.store(std::slice::from_ref(delivery))
-            .await
-            .map(|()| Handled::done())
+        self.store(std::slice::from_ref(delivery)).await.map(|()| Handled::done())
     }
 
     /// All or none: the events of a batch share an object.
     async fn handle_batch(&self, batch: &[Delivery]) -> Vec<Result<Handled, Failure>> {
         let stored = self.store(batch).await;
-        batch
-            .iter()
-            .map(|_| stored.clone().map(|()| Handled::done()))
-            .collect()
+        batch.iter().map(|_| stored.clone().map(|()| Handled::done())).collect()
     }
 }
 
@@ -66,26 +58,19 @@ fn order(delivery: &Delivery) -> (i64, &str, &str) {
 
 /// `audit/<day>/part-<firstMs>-<hash>.ndjson.gz`: day and millisecond of the earliest event, and a hash over all identities.
 fn object_key(events: &[&Delivery]) -> String {
-    let identities: Vec<&str> = events
-        .iter()
-        .flat_map(|delivery| [&*delivery.envelope.tenant_id, &*delivery.envelope.id])
-        .collect();
+    let identities: Vec<&str> =
+        events.iter().flat_map(|delivery| [&*delivery.envelope.tenant_id, &*delivery.envelope.id]).collect();
     let first = events.first().map(|delivery| delivery.envelope.timestamp);
     let moment = first.map(|first| first.rfc3339()).unwrap_or_default();
     let day = moment.get(..10).unwrap_or_default();
     let first_ms = first.map_or(0, |first| first.unix_ms());
-    format!(
-        "audit/{day}/part-{first_ms}-{}.ndjson.gz",
-        stable_hash(&identities)
-    )
+    format!("audit/{day}/part-{first_ms}-{}.ndjson.gz", stable_hash(&identities))
 }
 
 /// Lines go straight into the encoder, so the uncompressed object is never in memory. No time is written into the header: the
 /// same events make the same bytes.
 fn compress(events: &[&Delivery]) -> io::Result<Vec<u8>> {
-    let mut encoder: GzEncoder<Vec<u8>> = GzBuilder::new()
-        .mtime(0)
-        .write(Vec::new(), Compression::default());
+    let mut encoder: GzEncoder<Vec<u8>> = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     for delivery in events {
         serde_json::to_writer(&mut encoder, &Line::of(delivery))?;
         encoder.write_all(b"\n")?;
@@ -111,15 +96,7 @@ struct Line<'a> {
 
 impl<'a> Line<'a> {
     fn of(delivery: &'a Delivery) -> Self {
-        let Envelope {
-            id,
-            tenant_id,
-            event_type,
-            timestamp,
-            source,
-            subject,
-            context,
-        } = &delivery.envelope;
+        let Envelope { id, tenant_id, event_type, timestamp, source, subject, context } = &delivery.envelope;
         Self {
             tenant_id,
             event_id: id,
@@ -156,19 +133,10 @@ mod tests {
             timestamp: Timestamp::from_unix_ms(unix_ms),
             source: Some("cms".to_owned()),
             subject: None,
-            context: Context {
-                actor: Some("ada".to_owned()),
-                ..Context::default()
-            },
+            context: Context { actor: Some("ada".to_owned()), ..Context::default() },
         };
         let topic = Topic::try_from("audit.events".to_owned()).unwrap();
-        Delivery {
-            envelope,
-            payload: payload.to_owned(),
-            topic,
-            replay_of: None,
-            attempts: 1,
-        }
+        Delivery { envelope, payload: payload.to_owned(), topic, replay_of: None, attempts: 1 }
     }
 
     fn archive() -> AuditArchive<Flaky<MemoryBlobs>> {
@@ -178,43 +146,28 @@ mod tests {
     fn objects(archive: &AuditArchive<Flaky<MemoryBlobs>>) -> Vec<(String, Vec<u8>)> {
         let blobs = archive.bucket.port();
         let bytes = |key: &String| block_on(blobs.get(key)).unwrap().unwrap();
-        blobs
-            .keys()
-            .into_iter()
-            .map(|key| (key.clone(), bytes(&key)))
-            .collect()
+        blobs.keys().into_iter().map(|key| (key.clone(), bytes(&key))).collect()
     }
 
     fn lines(object: &[u8]) -> Vec<Value> {
         let mut text = String::new();
         GzDecoder::new(object).read_to_string(&mut text).unwrap();
         assert!(text.ends_with('\n'));
-        text.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     #[test]
     fn a_batch_becomes_one_object_and_every_payload_keeps_its_bytes() {
         let pretty =
             "{\r\n  \"n\": 12345678901234567890,\n  \"n\": 1.0, \"s\": \"\\u00e9\u{2028}\u{1F600}\"\n}";
-        let batch = [
-            delivery("e2", MIDNIGHT_MS, pretty),
-            delivery("e1", MIDNIGHT_MS - 1, "null"),
-        ];
+        let batch = [delivery("e2", MIDNIGHT_MS, pretty), delivery("e1", MIDNIGHT_MS - 1, "null")];
         let archive = archive();
-        assert_eq!(
-            block_on(archive.handle_batch(&batch)),
-            vec![Ok(Handled::done()); 2]
-        );
+        assert_eq!(block_on(archive.handle_batch(&batch)), vec![Ok(Handled::done()); 2]);
         let objects = objects(&archive);
         assert_eq!(objects.len(), 1);
         assert_eq!(objects[0].0, KEY);
         let lines = lines(&objects[0].1);
-        let ids: Vec<_> = lines
-            .iter()
-            .map(|line| line["eventId"].as_str().unwrap())
-            .collect();
+        let ids: Vec<_> = lines.iter().map(|line| line["eventId"].as_str().unwrap()).collect();
         assert_eq!(ids, ["e1", "e2"]);
         assert_eq!(lines[1]["payloadJson"].as_str().unwrap(), pretty);
         let first = r#"{"actor":"ada","eventId":"e1","payloadJson":"null","source":"cms","tenantId":"acme","timestamp":"2025-12-31T23:59:59.999Z","type":"cms.page.published"}"#;
@@ -223,11 +176,7 @@ mod tests {
 
     #[test]
     fn the_same_events_make_the_same_object_in_whatever_order_they_come() {
-        let batch = [
-            delivery("e1", 5, "1"),
-            delivery("e2", 5, "2"),
-            delivery("e3", 4, "3"),
-        ];
+        let batch = [delivery("e1", 5, "1"), delivery("e2", 5, "2"), delivery("e3", 4, "3")];
         let (one, two) = (archive(), archive());
         block_on(one.handle_batch(&batch));
         block_on(two.handle_batch(&[batch[2].clone(), batch[1].clone(), batch[0].clone()]));
@@ -244,10 +193,6 @@ mod tests {
         archive.bucket.fail_at(0, Fault::Refused);
         let results = block_on(archive.handle_batch(&[delivery("e1", 1, "1"), delivery("e2", 2, "2")]));
         assert_eq!(results.len(), 2);
-        assert!(
-            results
-                .iter()
-                .all(|result| matches!(result, Err(Failure::Transient(_))))
-        );
+        assert!(results.iter().all(|result| matches!(result, Err(Failure::Transient(_)))));
     }
 }

@@ -59,22 +59,17 @@ impl Invoice {
 
 fn text(event: &Value, name: &str) -> Result<String, Failure> {
     let text = field(event, name)?.as_str().filter(|text| !text.is_empty());
-    text.map(str::to_owned)
-        .ok_or_else(|| unreadable(name, "must be text"))
+    text.map(str::to_owned).ok_or_else(|| unreadable(name, "must be text"))
 }
 
 /// Beyond 2^53 D1 would round, so such an amount is refused instead.
 fn amount(event: &Value, name: &str) -> Result<i64, Failure> {
-    let number = field(event, name)?
-        .as_i64()
-        .filter(|n| (-SQL_INTEGER_MAX..=SQL_INTEGER_MAX).contains(n));
+    let number = field(event, name)?.as_i64().filter(|n| (-SQL_INTEGER_MAX..=SQL_INTEGER_MAX).contains(n));
     number.ok_or_else(|| unreadable(name, "must be a whole number within 2^53"))
 }
 
 fn field<'a>(event: &'a Value, name: &str) -> Result<&'a Value, Failure> {
-    event
-        .pointer(&format!("/data/object/{name}"))
-        .ok_or_else(|| unreadable(name, "is missing"))
+    event.pointer(&format!("/data/object/{name}")).ok_or_else(|| unreadable(name, "is missing"))
 }
 
 /// Names the field and not its value, which is payload.
@@ -107,13 +102,7 @@ mod tests {
         };
         let topic = Topic::try_from("billing.events".to_owned()).unwrap();
         let payload = payload.to_owned();
-        block_on(BillingInvoices.handle(&Delivery {
-            envelope,
-            payload,
-            topic,
-            replay_of: None,
-            attempts: 1,
-        }))
+        block_on(BillingInvoices.handle(&Delivery { envelope, payload, topic, replay_of: None, attempts: 1 }))
     }
 
     #[test]

@@ -10,11 +10,11 @@ mod billing_invoices;
 mod consumer;
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
-use worker as _;
 use consumer::ShippedConsumer;
 use swarm_cloudflare::log::Log;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
+use worker as _;
 
 const LOG: Log = Log::new("swarm-consumers");
 

@@ -5,9 +5,7 @@
 
 use serde::Serialize;
 use swarm_cloudflare::{js, runtime};
-pub use swarm_domain::receipt::{
-    DispatchReceipt, Receipt, ReceiptStatus, Recorded, RefusalCode, Refused,
-};
+pub use swarm_domain::receipt::{DispatchReceipt, Receipt, ReceiptStatus, Recorded, RefusalCode, Refused};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -58,7 +56,9 @@ pub struct Event {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
     /// The Worker has no such service binding, or it leads elsewhere.
-    #[error("service binding {0} is missing or has no publish(); bind swarm-core's entrypoint EventPlatformRpc")]
+    #[error(
+        "service binding {0} is missing or has no publish(); bind swarm-core's entrypoint EventPlatformRpc"
+    )]
     NoBinding(String),
     /// The call was thrown back.
     #[error("the gateway did not take the call: {0}")]

@@ -33,7 +33,8 @@ impl Bindings {
         let mut shards = (0..)
             .map_while(|number| self.binding(&shard_binding(number, usize::MAX)))
             .map(|database| D1Shard::new(database.unchecked_into()));
-        let first = shards.next().ok_or_else(|| missing("D1 database", "LEDGER (or LEDGER_00, LEDGER_01, …)"))?;
+        let first =
+            shards.next().ok_or_else(|| missing("D1 database", "LEDGER (or LEDGER_00, LEDGER_01, …)"))?;
         Ok(Ledger::new(first, shards.collect()))
     }
 
@@ -82,7 +83,9 @@ impl Bindings {
     pub fn number_var(&self, name: &str, default: i64) -> Result<i64, Misconfigured> {
         let Some(text) = self.var(name) else { return Ok(default) };
         let number = text.parse().ok().filter(|number| *number > 0);
-        number.ok_or_else(|| Misconfigured(format!("variable {name} must be a positive whole number, not '{text}'")))
+        number.ok_or_else(|| {
+            Misconfigured(format!("variable {name} must be a positive whole number, not '{text}'"))
+        })
     }
 
     /// How long after `enqueued` a dispatch is looked at again: `IN_TRANSIT_DEADLINE_SECONDS`, by default a day.

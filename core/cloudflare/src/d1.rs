@@ -51,11 +51,14 @@ impl Sql for D1Shard {
 fn bound(value: &Value) -> Result<JsValue, SqlError> {
     match value {
         Value::Null => Ok(JsValue::NULL),
-        Value::Text(text) if text.len() > SQL_TEXT_BYTES_MAX => {
-            Err(SqlError::Failed(format!("a text of {} bytes; the limit is {SQL_TEXT_BYTES_MAX}", text.len())))
-        }
+        Value::Text(text) if text.len() > SQL_TEXT_BYTES_MAX => Err(SqlError::Failed(format!(
+            "a text of {} bytes; the limit is {SQL_TEXT_BYTES_MAX}",
+            text.len()
+        ))),
         Value::Text(text) => Ok(JsValue::from_str(text)),
-        Value::Integer(number) if number.unsigned_abs() <= SQL_INTEGER_MAX.unsigned_abs() => Ok(JsValue::from_f64(*number as f64)),
+        Value::Integer(number) if number.unsigned_abs() <= SQL_INTEGER_MAX.unsigned_abs() => {
+            Ok(JsValue::from_f64(*number as f64))
+        }
         Value::Integer(number) => Err(SqlError::Failed(format!("{number} is beyond what D1 keeps exactly"))),
     }
 }

@@ -272,8 +272,7 @@ async fn record_in_shard<S: Sql>(
 
 fn insert_event(candidate: &Candidate, now: Timestamp, claimant: &Claimant) -> Result<Statement, SqlError> {
     let envelope = &candidate.event.envelope;
-    let context =
-        serde_json::to_string(&envelope.context).map_err(|e| SqlError::Failed(e.to_string()))?;
+    let context = serde_json::to_string(&envelope.context).map_err(|e| SqlError::Failed(e.to_string()))?;
     let (payload, payload_ref) = if candidate.event.payload.is_inline() {
         (candidate.event.payload.as_str().into(), Value::Null)
     } else {

@@ -51,7 +51,9 @@ impl Caller {
         }
         match (&caller.tenant, &caller.tenants) {
             (Some(_), None) | (None, Some(_)) => Ok(caller),
-            _ => Err(Forbidden::Unidentified("exactly one of `tenant` and `tenants` must be given".to_owned())),
+            _ => {
+                Err(Forbidden::Unidentified("exactly one of `tenant` and `tenants` must be given".to_owned()))
+            }
         }
     }
 
@@ -116,10 +118,9 @@ mod tests {
 
     #[test]
     fn a_caller_publishes_for_its_tenants_types_and_topics_only() {
-        let cms = Caller::parse(
-            r#"{"caller":"cms","tenant":"acme","types":["cms.**"],"topics":["audit.events"]}"#,
-        )
-        .unwrap();
+        let cms =
+            Caller::parse(r#"{"caller":"cms","tenant":"acme","types":["cms.**"],"topics":["audit.events"]}"#)
+                .unwrap();
         assert_eq!(cms.authorize(&envelope("acme"), &[topic("audit.events")]), Ok(()));
         assert!(matches!(cms.authorize(&envelope("shop"), &[]), Err(Forbidden::Tenant(..))));
         let outside = cms.authorize(&envelope("acme"), &[topic("audit.events"), topic("billing.events")]);

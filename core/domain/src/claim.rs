@@ -128,8 +128,7 @@ pub async fn claim_named<S: Sql>(
 }
 
 async fn claim<S: Sql>(shard: &S, claimant: &Claimant, update: Statement) -> Result<Claims, SqlError> {
-    let read =
-        Statement::new(READ_CLAIMED, vec![claimant.until.into(), claimant.token.as_str().into()]);
+    let read = Statement::new(READ_CLAIMED, vec![claimant.until.into(), claimant.token.as_str().into()]);
     let outcomes = batch_with_retry(shard, vec![update, read]).await?;
     let mut claims = Claims::default();
     // Row by row, so that one that somebody has damaged costs no other its turn.
@@ -150,7 +149,8 @@ fn unreadable(row: &str, problem: &serde_json::Error) -> SqlError {
         event_id: Cow<'a, str>,
         topic: Cow<'a, str>,
     }
-    let key = serde_json::from_str(row).map(|Key { tenant_id, event_id, topic }| format!("{tenant_id} {event_id} {topic}"));
+    let key = serde_json::from_str(row)
+        .map(|Key { tenant_id, event_id, topic }| format!("{tenant_id} {event_id} {topic}"));
     SqlError::Failed(format!("the dispatch {} cannot be read: {problem}", key.unwrap_or_default()))
 }
 

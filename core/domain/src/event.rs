@@ -99,7 +99,12 @@ impl PlatformEvent {
             (given, _) => required("tenantId", given)?,
         };
         let envelope = Envelope {
-            id: check("id", fields.required("id")?, is_event_id, "must be 1 to 200 visible ASCII characters")?,
+            id: check(
+                "id",
+                fields.required("id")?,
+                is_event_id,
+                "must be 1 to 200 visible ASCII characters",
+            )?,
             tenant_id: check("tenantId", tenant_id, is_tenant_id, TENANT_RULE)?,
             event_type: check("type", fields.required("type")?, is_event_type, TYPE_RULE)?,
             timestamp: timestamp(fields.required("timestamp")?)?,
@@ -266,7 +271,8 @@ mod tests {
     #[test]
     fn the_callers_tenant_stands_in_for_a_missing_one_only() {
         let envelope = PLAIN.replacen(r#""tenantId":"acme","#, "", 1);
-        let input = |envelope: &str| EventInput { envelope: envelope.to_owned(), payload: Some("1".to_owned()) };
+        let input =
+            |envelope: &str| EventInput { envelope: envelope.to_owned(), payload: Some("1".to_owned()) };
         assert_eq!(event(&envelope).unwrap_err().to_string(), "`tenantId` is missing");
         let stood_in = PlatformEvent::parse(input(&envelope), Some("shop")).unwrap();
         assert_eq!(stood_in.envelope.tenant_id, "shop");

@@ -52,7 +52,10 @@ impl<S: Sql> Ledger<S> {
 
 /// Runs a batch, and once more if the database did not answer. Every batch of this gateway is harmless when it runs twice,
 /// and most broken connections heal at once.
-pub async fn batch_with_retry<S: Sql>(shard: &S, statements: Vec<Statement>) -> Result<Vec<Outcome>, SqlError> {
+pub async fn batch_with_retry<S: Sql>(
+    shard: &S,
+    statements: Vec<Statement>,
+) -> Result<Vec<Outcome>, SqlError> {
     match shard.batch(statements.clone()).await {
         Err(SqlError::Unavailable(_)) => shard.batch(statements).await,
         answer => answer,

@@ -122,7 +122,10 @@ mod tests {
     fn the_limit_of_size_is_inclusive() {
         let text = |n: usize| format!("\"{}\"", "a".repeat(n - 2));
         assert!(payload(&text(PAYLOAD_BYTES_MAX)).is_ok());
-        assert_eq!(payload(&text(PAYLOAD_BYTES_MAX + 1)), Err(InvalidPayload::TooLarge(PAYLOAD_BYTES_MAX + 1)));
+        assert_eq!(
+            payload(&text(PAYLOAD_BYTES_MAX + 1)),
+            Err(InvalidPayload::TooLarge(PAYLOAD_BYTES_MAX + 1))
+        );
         assert!(payload(&text(PAYLOAD_INLINE_BYTES_MAX)).unwrap().is_inline());
         assert!(!payload(&text(PAYLOAD_INLINE_BYTES_MAX + 1)).unwrap().is_inline());
     }

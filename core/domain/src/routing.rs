@@ -84,7 +84,8 @@ impl Routes {
 
     /// The union of all routes that match, each topic once, in the order of the table.
     pub fn topics_for(&self, tenant_id: &str, event_type: &str) -> Vec<Topic> {
-        let for_tenant = |route: &&Route| route.tenants.as_ref().is_none_or(|all| all.iter().any(|t| t == tenant_id));
+        let for_tenant =
+            |route: &&Route| route.tenants.as_ref().is_none_or(|all| all.iter().any(|t| t == tenant_id));
         let matching = self.0.iter().filter(for_tenant).filter(|route| route.pattern.matches(event_type));
         distinct(matching)
     }

@@ -52,8 +52,14 @@ pub struct IllegalMove {
 
 impl DispatchState {
     /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Failed, Self::Enqueued, Self::Delivered, Self::DeadLettered, Self::DlqAbandoned];
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Failed,
+        Self::Enqueued,
+        Self::Delivered,
+        Self::DeadLettered,
+        Self::DlqAbandoned,
+    ];
 
     /// The state after `event`.
     pub fn after(self, event: DispatchEvent) -> Result<Self, IllegalMove> {

@@ -43,7 +43,8 @@ impl<S: Sql, Q: Queues, C: Clock> Sweeper<'_, S, Q, C> {
     /// Sends what is due in every shard, round by round, until nothing is left or `deadline` has passed. `token` is random
     /// and unique to the run.
     pub async fn sweep(&self, token: &str, deadline: Timestamp) -> Swept {
-        let shards = join_all(self.ledger.shards().map(|(_, shard)| self.sweep_shard(shard, token, deadline)));
+        let shards =
+            join_all(self.ledger.shards().map(|(_, shard)| self.sweep_shard(shard, token, deadline)));
         shards.await.into_iter().fold(Swept::default(), |mut all, one| {
             all.enqueued += one.enqueued;
             all.failed += one.failed;

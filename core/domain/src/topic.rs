@@ -16,7 +16,9 @@ pub struct Topic(String);
 
 /// Why a text is no topic.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a topic: lower-case words of letters and digits joined by dots, at most {TOPIC_CHARS_MAX} characters")]
+#[error(
+    "'{0}' is not a topic: lower-case words of letters and digits joined by dots, at most {TOPIC_CHARS_MAX} characters"
+)]
 pub struct InvalidTopic(String);
 
 impl Topic {

@@ -28,10 +28,7 @@ impl MemoryBlobs {
 impl Blobs for MemoryBlobs {
     async fn put(&self, key: &str, bytes: Vec<u8>) -> Result<(), BlobError> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
-            return Err(BlobError(format!(
-                "a key must have 1 to {KEY_BYTES_MAX} bytes, not {}",
-                key.len()
-            )));
+            return Err(BlobError(format!("a key must have 1 to {KEY_BYTES_MAX} bytes, not {}", key.len())));
         }
         self.0.borrow_mut().entry(key.to_owned()).or_insert(bytes);
         Ok(())

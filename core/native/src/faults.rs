@@ -42,10 +42,7 @@ const REASON: &str = "fault injected by a test";
 impl<P> Flaky<P> {
     /// A port without faults yet.
     pub fn new(port: P) -> Self {
-        Self {
-            port,
-            state: Rc::default(),
-        }
+        Self { port, state: Rc::default() }
     }
 
     /// The port itself, which never fails and does not count.
@@ -60,10 +57,7 @@ impl<P> Flaky<P> {
 
     /// Lets a call to come fail: 0 is the next one, 1 the one after it.
     pub fn fail_at(&self, calls_ahead: usize, fault: Fault) {
-        self.state
-            .at
-            .borrow_mut()
-            .insert(self.calls() + calls_ahead, fault);
+        self.state.at.borrow_mut().insert(self.calls() + calls_ahead, fault);
     }
 
     /// Lets every call fail from now on.
@@ -85,12 +79,7 @@ impl<P> Flaky<P> {
     ) -> Result<T, E> {
         let number = self.calls();
         self.state.calls.set(number + 1);
-        let fault = self
-            .state
-            .at
-            .borrow_mut()
-            .remove(&number)
-            .or(self.state.always.get());
+        let fault = self.state.at.borrow_mut().remove(&number).or(self.state.always.get());
         yield_now().await;
         if fault == Some(Fault::Refused) {
             return Err(error(REASON.to_owned()));
@@ -106,25 +95,21 @@ impl<P> Flaky<P> {
 
 impl<P: Sql> Sql for Flaky<P> {
     async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Outcome>, SqlError> {
-        self.call(self.port.batch(statements), SqlError::Unavailable)
-            .await
+        self.call(self.port.batch(statements), SqlError::Unavailable).await
     }
 }
 
 impl<P: Queues> Queues for Flaky<P> {
     async fn send(&self, topic: &Topic, message: String) -> Result<(), SendError> {
-        self.call(self.port.send(topic, message), SendError::Refused)
-            .await
+        self.call(self.port.send(topic, message), SendError::Refused).await
     }
 
     async fn send_batch(&self, topic: &Topic, messages: Vec<String>) -> Result<(), SendError> {
-        self.call(self.port.send_batch(topic, messages), SendError::Refused)
-            .await
+        self.call(self.port.send_batch(topic, messages), SendError::Refused).await
     }
 
     async fn send_dead_letter(&self, topic: &Topic, message: String) -> Result<(), SendError> {
-        self.call(self.port.send_dead_letter(topic, message), SendError::Refused)
-            .await
+        self.call(self.port.send_dead_letter(topic, message), SendError::Refused).await
     }
 }
 

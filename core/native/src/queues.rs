@@ -22,10 +22,7 @@ pub struct MemoryQueues(Rc<RefCell<BTreeMap<Topic, Queue>>>);
 impl MemoryQueues {
     /// Queues for these topics, and for no others.
     pub fn new(topics: impl IntoIterator<Item = Topic>) -> Self {
-        let queues = topics
-            .into_iter()
-            .map(|topic| (topic, Queue::default()))
-            .collect();
+        let queues = topics.into_iter().map(|topic| (topic, Queue::default())).collect();
         Self(Rc::new(RefCell::new(queues)))
     }
 
@@ -72,18 +69,13 @@ impl Queues for MemoryQueues {
 
     async fn send_dead_letter(&self, topic: &Topic, message: String) -> Result<(), SendError> {
         check_message(&message)?;
-        self.write(topic, topic.dead_letter_binding(), |queue| {
-            queue.dead_letters.push(message)
-        })
+        self.write(topic, topic.dead_letter_binding(), |queue| queue.dead_letters.push(message))
     }
 }
 
 fn check_message(message: &str) -> Result<(), SendError> {
     if message.len() > QUEUE_MESSAGE_BYTES_MAX {
-        let problem = format!(
-            "a message of {} bytes; the limit is {QUEUE_MESSAGE_BYTES_MAX}",
-            message.len()
-        );
+        let problem = format!("a message of {} bytes; the limit is {QUEUE_MESSAGE_BYTES_MAX}", message.len());
         return Err(SendError::Refused(problem));
     }
     Ok(())

@@ -53,9 +53,9 @@ fn value(value: ValueRef<'_>) -> Result<String, &'static str> {
         }
         ValueRef::Integer(number) => Ok(number.to_string()),
         ValueRef::Real(number) => Ok(real(number)),
-        ValueRef::Text(text) => std::str::from_utf8(text)
-            .map(quoted)
-            .map_err(|_| "holds text that is not UTF-8"),
+        ValueRef::Text(text) => {
+            std::str::from_utf8(text).map(quoted).map_err(|_| "holds text that is not UTF-8")
+        }
         ValueRef::Blob(_) => Err("holds a BLOB, which no statement of the gateway reads"),
     }
 }

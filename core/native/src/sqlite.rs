@@ -55,9 +55,7 @@ impl SqliteShard {
             connection.set_limit(limit, value).map_err(sql_error)?;
         }
         connection.busy_timeout(BUSY_TIMEOUT).map_err(sql_error)?;
-        connection
-            .pragma_update(None, "foreign_keys", true)
-            .map_err(sql_error)?;
+        connection.pragma_update(None, "foreign_keys", true).map_err(sql_error)?;
         Ok(Self(Rc::new(connection)))
     }
 
@@ -65,16 +63,11 @@ impl SqliteShard {
     /// them.
     pub fn migrate(&self) -> Result<(), SqlError> {
         let version = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
-        let applied = self
-            .0
-            .query_row("PRAGMA user_version", [], version)
-            .map_err(sql_error)?;
+        let applied = self.0.query_row("PRAGMA user_version", [], version).map_err(sql_error)?;
         for (number, (_, sql)) in (1..).zip(MIGRATIONS).filter(|(number, _)| *number > applied) {
             let transaction = self.transaction()?;
             transaction.execute_batch(sql).map_err(sql_error)?;
-            transaction
-                .pragma_update(None, "user_version", number)
-                .map_err(sql_error)?;
+            transaction.pragma_update(None, "user_version", number).map_err(sql_error)?;
             transaction.commit().map_err(sql_error)?;
         }
         Ok(())
@@ -85,22 +78,13 @@ impl SqliteShard {
     }
 
     fn run(&self, statement: Statement) -> Result<Outcome, SqlError> {
-        let values = statement
-            .values
-            .into_iter()
-            .map(bound)
-            .collect::<Result<Vec<_>, _>>()?;
+        let values = statement.values.into_iter().map(bound).collect::<Result<Vec<_>, _>>()?;
         let mut prepared = self.0.prepare_cached(statement.sql).map_err(sql_error)?;
         // D1 counts what triggers and foreign keys change as well, and so does this.
         let before = self.0.total_changes();
         let rows = prepared.query(params_from_iter(values)).map_err(sql_error)?;
-        let rows = rows::to_json(rows)
-            .map_err(sql_error)?
-            .map_err(SqlError::Failed)?;
-        Ok(Outcome {
-            rows,
-            changes: self.0.total_changes() - before,
-        })
+        let rows = rows::to_json(rows).map_err(sql_error)?.map_err(SqlError::Failed)?;
+        Ok(Outcome { rows, changes: self.0.total_changes() - before })
     }
 }
 
@@ -108,10 +92,8 @@ impl Sql for SqliteShard {
     async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Outcome>, SqlError> {
         // Dropped on an error, the transaction rolls back.
         let transaction = self.transaction()?;
-        let outcomes = statements
-            .into_iter()
-            .map(|statement| self.run(statement))
-            .collect::<Result<_, _>>()?;
+        let outcomes =
+            statements.into_iter().map(|statement| self.run(statement)).collect::<Result<_, _>>()?;
         transaction.commit().map_err(sql_error)?;
         Ok(outcomes)
     }

@@ -32,12 +32,7 @@ fn insert(id: &str, states: &[DispatchState]) -> Vec<Statement> {
     let mut statements = vec![Statement::new(event, vec![id.into()])];
     for (at, state) in states.iter().enumerate() {
         let next_look = state.is_live().then_some("2026-01-01 00:00:00.000");
-        let values = vec![
-            id.into(),
-            format!("topic{at}").into(),
-            state.name().into(),
-            next_look.into(),
-        ];
+        let values = vec![id.into(), format!("topic{at}").into(), state.name().into(), next_look.into()];
         statements.push(Statement::new(dispatch, values));
     }
     statements
@@ -55,16 +50,8 @@ fn the_view_agrees_with_the_function() {
     for (at, states) in combinations.iter().enumerate() {
         let id = at.to_string();
         block_on(shard.batch(insert(&id, states))).unwrap();
-        let rows = run(
-            &shard,
-            "SELECT status FROM event_status WHERE event_id = ?1",
-            vec![id.into()],
-        );
+        let rows = run(&shard, "SELECT status FROM event_status WHERE event_id = ?1", vec![id.into()]);
         let row: Row = serde_json::from_value(rows[0].clone()).unwrap();
-        assert_eq!(
-            (rows.len(), row.status),
-            (1, EventState::of(states)),
-            "{states:?}"
-        );
+        assert_eq!((rows.len(), row.status), (1, EventState::of(states)), "{states:?}");
     }
 }

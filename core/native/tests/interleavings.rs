@@ -71,33 +71,21 @@ async fn consume(world: &World, name: &str) {
     let texts = world.queues.port().queues.take(&topic);
     // From here on the queue's platform redelivers whatever is not acknowledged, even if the consumer dies.
     let mut batch = Unacknowledged { world, name, texts };
-    let messages: Vec<Message> = batch
-        .texts
-        .iter()
-        .map(|text| Message::decode(text).unwrap())
-        .collect();
+    let messages: Vec<Message> = batch.texts.iter().map(|text| Message::decode(text).unwrap()).collect();
     let holder = world.token();
     for message in messages {
         let key = message.key();
         let keys = std::slice::from_ref(&key);
-        let lease = take(world.shard(), keys, &holder, world.clock.now())
-            .await
-            .map(|leases| leases[&key]);
+        let lease = take(world.shard(), keys, &holder, world.clock.now()).await.map(|leases| leases[&key]);
         match lease {
             Ok(Lease::Ours) => {
-                assert!(
-                    !is_delivered(world, &key),
-                    "{key:?} is handled although it is delivered"
-                );
+                assert!(!is_delivered(world, &key), "{key:?} is handled although it is delivered");
                 let effect = Statement::new(
                     "INSERT INTO effects VALUES (?1, ?2)",
                     vec![key.event_id.as_str().into(), key.topic.as_str().into()],
                 );
                 let outcomes = vec![(key.clone(), Outcome::Delivered(vec![effect]))];
-                if settle(world.shard(), outcomes, &holder, world.clock.now())
-                    .await
-                    .is_ok()
-                {
+                if settle(world.shard(), outcomes, &holder, world.clock.now()).await.is_ok() {
                     batch.acknowledge(&key);
                 }
             }
@@ -117,10 +105,7 @@ struct Unacknowledged<'a> {
 
 impl Unacknowledged<'_> {
     fn acknowledge(&mut self, key: &DispatchKey) {
-        let at = self
-            .texts
-            .iter()
-            .position(|text| Message::decode(text).unwrap().key() == *key);
+        let at = self.texts.iter().position(|text| Message::decode(text).unwrap().key() == *key);
         self.texts.remove(at.unwrap());
     }
 }
@@ -137,13 +122,9 @@ fn start<'a>(world: &'a World, step: &Step) -> Option<Task<'a>> {
     match step {
         Step::Publish(number) => {
             let event = event(&format!("e{number}"), "shop.order.paid");
-            Some(Box::pin(
-                async move { drop(world.publish_all(vec![event]).await) },
-            ))
+            Some(Box::pin(async move { drop(world.publish_all(vec![event]).await) }))
         }
-        Step::Sweep => Some(Box::pin(
-            async move { drop(world.sweep_with(&world.token()).await) },
-        )),
+        Step::Sweep => Some(Box::pin(async move { drop(world.sweep_with(&world.token()).await) })),
         Step::Consume(at) => Some(Box::pin(consume(world, TOPICS[*at]))),
         _ => None,
     }
@@ -164,11 +145,7 @@ fn storm(world: &World, steps: &[Step]) {
             Step::Kill(at) if !tasks.is_empty() => drop(tasks.remove(at % tasks.len())),
             Step::Fault(database, lost) => {
                 let fault = if *lost { Fault::AnswerLost } else { Fault::Refused };
-                if *database {
-                    world.shard().fail_at(0, fault)
-                } else {
-                    world.queues.fail_at(0, fault)
-                }
+                if *database { world.shard().fail_at(0, fault) } else { world.queues.fail_at(0, fault) }
             }
             Step::Wait(ms) => world.clock.advance_ms(*ms),
             _ => {}
@@ -178,12 +155,7 @@ fn storm(world: &World, steps: &[Step]) {
 
 /// Without faults, a few rounds must bring everything to rest.
 fn calm(world: &World) {
-    for wait in [
-        0,
-        HANDLE_LEASE_MS,
-        IN_TRANSIT_DEADLINE_MS_DEFAULT,
-        HANDLE_LEASE_MS,
-    ] {
+    for wait in [0, HANDLE_LEASE_MS, IN_TRANSIT_DEADLINE_MS_DEFAULT, HANDLE_LEASE_MS] {
         world.clock.advance_ms(wait);
         world.sweep();
         for name in TOPICS {
@@ -194,37 +166,22 @@ fn calm(world: &World) {
 
 fn check(steps: &[Step]) {
     let world = World::new(1);
-    run(
-        world.shard().port(),
-        "CREATE TABLE effects (event_id TEXT, topic TEXT)",
-        Vec::new(),
-    );
+    run(world.shard().port(), "CREATE TABLE effects (event_id TEXT, topic TEXT)", Vec::new());
     storm(&world, steps);
     world.shard().heal();
     world.queues.heal();
     calm(&world);
     let lines = world.dispatches();
-    assert!(
-        lines.iter().all(|line| line.ends_with(" delivered")),
-        "not at rest: {lines:?}"
-    );
+    assert!(lines.iter().all(|line| line.ends_with(" delivered")), "not at rest: {lines:?}");
     let effects = world.rows("SELECT event_id || topic AS line FROM effects");
     let distinct: BTreeSet<_> = effects.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        (effects.len(), distinct.len()),
-        (lines.len(), lines.len()),
-        "each effect exactly once"
-    );
+    assert_eq!((effects.len(), distinct.len()), (lines.len(), lines.len()), "each effect exactly once");
     assert_eq!(TOPICS.map(|name| world.waiting(name)), [0, 0]);
 }
 
 #[test]
 fn every_order_of_publishers_sweepers_and_consumers_ends_delivered_once() {
-    let config = ProptestConfig {
-        cases: 200,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
+    let config = ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = proptest::test_runner::TestRunner::new_with_rng(config, rng);
     runner

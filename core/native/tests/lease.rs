@@ -21,20 +21,13 @@ fn world(ids: &[&str]) -> World {
     for id in ids {
         world.publish(event(id, PAID));
     }
-    run(
-        world.shard().port(),
-        "CREATE TABLE effects (id TEXT NOT NULL) STRICT",
-        Vec::new(),
-    );
+    run(world.shard().port(), "CREATE TABLE effects (id TEXT NOT NULL) STRICT", Vec::new());
     world
 }
 
 /// An effect that would show if it happened twice.
 fn effect(id: &str) -> Outcome {
-    Outcome::Delivered(vec![Statement::new(
-        "INSERT INTO effects VALUES (?1)",
-        vec![id.into()],
-    )])
+    Outcome::Delivered(vec![Statement::new("INSERT INTO effects VALUES (?1)", vec![id.into()])])
 }
 
 fn effects(world: &World) -> usize {
@@ -42,14 +35,7 @@ fn effects(world: &World) -> usize {
 }
 
 async fn lease(world: &World, key: &DispatchKey, holder: &str) -> Lease {
-    take(
-        world.shard(),
-        std::slice::from_ref(key),
-        holder,
-        world.clock.now(),
-    )
-    .await
-    .unwrap()[key]
+    take(world.shard(), std::slice::from_ref(key), holder, world.clock.now()).await.unwrap()[key]
 }
 
 async fn finish(world: &World, outcomes: Vec<(DispatchKey, Outcome)>, holder: &str) -> Result<(), SqlError> {
@@ -87,18 +73,9 @@ fn what_is_delivered_is_at_rest_and_what_the_ledger_does_not_know_is_unknown() {
     block_on(finish(&world, vec![(e1.clone(), effect("e1"))], "one")).unwrap();
     let keys = [e1.clone(), e2.clone(), alien.clone()];
     let leases = block_on(take(world.shard(), &keys, "two", world.clock.now())).unwrap();
-    assert_eq!(
-        (leases[&e1], leases[&e2], leases[&alien]),
-        (Lease::AtRest, Lease::Ours, Lease::Unknown)
-    );
+    assert_eq!((leases[&e1], leases[&e2], leases[&alien]), (Lease::AtRest, Lease::Ours, Lease::Unknown));
     let row = &world.rows("SELECT * FROM event_dispatches WHERE event_id = 'e1'")[0];
-    for column in [
-        "next_retry_at",
-        "claimed_by",
-        "lease",
-        "lease_holder",
-        "last_error",
-    ] {
+    for column in ["next_retry_at", "claimed_by", "lease", "lease_holder", "last_error"] {
         assert!(row[column].is_null(), "{column}");
     }
 }
@@ -121,12 +98,7 @@ fn a_released_lease_can_be_taken_at_once_and_the_error_is_kept() {
     let e1 = key("e1", TOPIC);
     assert_eq!(block_on(lease(&world, &e1, "one")), Lease::Ours);
     let error = format!("line one\nquote \" nul \0 é{}", "x".repeat(2 * ERROR_BYTES_MAX));
-    block_on(finish(
-        &world,
-        vec![(e1.clone(), Outcome::Released(error.clone()))],
-        "one",
-    ))
-    .unwrap();
+    block_on(finish(&world, vec![(e1.clone(), Outcome::Released(error.clone()))], "one")).unwrap();
     let row = &world.rows("SELECT status, last_error FROM event_dispatches")[0];
     assert_eq!(row["status"], "enqueued");
     assert_eq!(row["last_error"], error[..ERROR_BYTES_MAX]);
@@ -155,10 +127,7 @@ fn a_lost_lease_undoes_the_effects_of_its_whole_batch() {
     let error = block_on(finish(&world, outcomes, "one")).unwrap_err();
     assert!(matches!(error, SqlError::Constraint(_)), "{error}");
     assert_eq!(effects(&world), 0);
-    assert_eq!(
-        world.dispatches(),
-        ["e1 billing.events enqueued", "e2 billing.events enqueued"]
-    );
+    assert_eq!(world.dispatches(), ["e1 billing.events enqueued", "e2 billing.events enqueued"]);
     // Alone, the message whose lease still holds goes through, and so does the other one's new owner.
     block_on(finish(&world, vec![(keys[1].clone(), effect("e2"))], "one")).unwrap();
     block_on(finish(&world, vec![(keys[0].clone(), effect("e1"))], "two")).unwrap();
@@ -170,10 +139,7 @@ fn an_effect_that_is_refused_leaves_its_message_undelivered() {
     let world = world(&["e1"]);
     let e1 = key("e1", TOPIC);
     block_on(lease(&world, &e1, "one"));
-    let wrong = Outcome::Delivered(vec![Statement::new(
-        "INSERT INTO effects VALUES (NULL)",
-        Vec::new(),
-    )]);
+    let wrong = Outcome::Delivered(vec![Statement::new("INSERT INTO effects VALUES (NULL)", Vec::new())]);
     let error = block_on(finish(&world, vec![(e1, wrong)], "one")).unwrap_err();
     assert!(matches!(error, SqlError::Constraint(_)), "{error}");
     assert_eq!(world.dispatches(), ["e1 billing.events enqueued"]);
@@ -184,11 +150,7 @@ fn a_lost_answer_never_repeats_an_effect() {
     let world = world(&["e1"]);
     let e1 = key("e1", TOPIC);
     world.shard().fail_at(0, Fault::AnswerLost);
-    assert_eq!(
-        block_on(lease(&world, &e1, "one")),
-        Lease::Ours,
-        "taking twice is taking once"
-    );
+    assert_eq!(block_on(lease(&world, &e1, "one")), Lease::Ours, "taking twice is taking once");
     world.shard().fail_at(0, Fault::AnswerLost);
     // The batch committed and its repetition was undone, so the caller hears of a conflict; asking again clears it up.
     let error = block_on(finish(&world, vec![(e1.clone(), effect("e1"))], "one")).unwrap_err();
@@ -208,10 +170,7 @@ fn a_dead_letter_is_at_rest_and_its_mark_needs_the_lease() {
     world.shard().fail_at(0, Fault::AnswerLost);
     block_on(finish(&world, dead(), "one")).unwrap();
     let row = &world.rows("SELECT status, last_error, next_retry_at FROM event_dispatches")[0];
-    assert_eq!(
-        (&row["status"], &row["last_error"]),
-        (&"dead_lettered".into(), &"bad card".into())
-    );
+    assert_eq!((&row["status"], &row["last_error"]), (&"dead_lettered".into(), &"bad card".into()));
     assert!(row["next_retry_at"].is_null());
     assert_eq!(block_on(lease(&world, &e1, "two")), Lease::AtRest);
 }

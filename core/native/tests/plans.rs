@@ -35,16 +35,12 @@ fn statements() -> [(&'static str, &'static str); 13] {
 
 /// The steps of a plan, indented by their depth.
 fn plan(shard: &SqliteShard, sql: &str) -> Vec<String> {
-    let parameters = (1..=20)
-        .take_while(|number| sql.contains(&format!("?{number}")))
-        .count();
+    let parameters = (1..=20).take_while(|number| sql.contains(&format!("?{number}"))).count();
     let explain = format!("EXPLAIN QUERY PLAN {sql}").leak();
     let mut depths: HashMap<i64, usize> = HashMap::new();
     let rows = run(shard, explain, vec![Value::Null; parameters]);
     let steps = rows.iter().map(|row| {
-        let depth = depths
-            .get(&row["parent"].as_i64().unwrap())
-            .map_or(1, |depth| depth + 1);
+        let depth = depths.get(&row["parent"].as_i64().unwrap()).map_or(1, |depth| depth + 1);
         depths.insert(row["id"].as_i64().unwrap(), depth);
         format!("{}{}", "  ".repeat(depth), row["detail"].as_str().unwrap())
     });
@@ -57,21 +53,14 @@ fn plans_are_those_of_the_snapshot() {
     let mut plans = String::new();
     for (name, sql) in statements() {
         let steps = plan(&shard, sql);
-        let steps = if steps.is_empty() {
-            "  (looks nothing up)".to_owned()
-        } else {
-            steps.join("\n")
-        };
+        let steps = if steps.is_empty() { "  (looks nothing up)".to_owned() } else { steps.join("\n") };
         writeln!(plans, "{name}\n{steps}\n").unwrap();
     }
     if std::env::var_os("BLESS").is_some() {
         std::fs::write(SNAPSHOT, &plans).unwrap();
     }
     let kept = std::fs::read_to_string(SNAPSHOT).unwrap_or_default();
-    assert!(
-        plans == kept,
-        "plans changed; look at them, then run with BLESS=1:\n{plans}"
-    );
+    assert!(plans == kept, "plans changed; look at them, then run with BLESS=1:\n{plans}");
 }
 
 #[test]
@@ -84,10 +73,7 @@ fn no_hot_statement_scans_a_table_or_sorts_rows() {
                 .iter()
                 .any(|table| step == format!("SCAN {table} VIRTUAL TABLE INDEX 1:"));
             assert!(!step.starts_with("SCAN") || unfolds_a_parameter, "{name}: {step}");
-            assert!(
-                !step.contains("AUTOMATIC") && !step.contains("TEMP B-TREE"),
-                "{name}: {step}"
-            );
+            assert!(!step.contains("AUTOMATIC") && !step.contains("TEMP B-TREE"), "{name}: {step}");
         }
     }
 }

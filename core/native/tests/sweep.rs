@@ -23,21 +23,11 @@ fn an_event_whose_accepter_died_is_found_once_its_claim_has_ended() {
     world.accept_one(event("e1", "shop.order.paid"));
     world.queues.heal();
     world.clock.advance_ms(SEND_LEASE_MS - 1);
-    assert_eq!(
-        world.sweep().enqueued,
-        0,
-        "the accepter may still be about to send"
-    );
+    assert_eq!(world.sweep().enqueued, 0, "the accepter may still be about to send");
     world.clock.advance_ms(1);
     assert_eq!(world.sweep().enqueued, 2);
-    assert_eq!(
-        (world.waiting("billing.events"), world.waiting("audit.events")),
-        (1, 1)
-    );
-    assert_eq!(
-        world.dispatches(),
-        ["e1 audit.events enqueued", "e1 billing.events enqueued"]
-    );
+    assert_eq!((world.waiting("billing.events"), world.waiting("audit.events")), (1, 1));
+    assert_eq!(world.dispatches(), ["e1 audit.events enqueued", "e1 billing.events enqueued"]);
     assert_eq!(world.sweep().enqueued, 0);
 }
 
@@ -72,11 +62,8 @@ fn two_sweepers_at_once_send_each_event_once() {
         world.clock.advance_ms(SEND_LEASE_MS);
         let (one, two) = block_on(join(world.sweep_with("one"), world.sweep_with("two")));
         assert_eq!(one.enqueued + two.enqueued, 150);
-        let mut tenants: Vec<_> = world
-            .take("billing.events")
-            .into_iter()
-            .map(|m| m.envelope.tenant_id)
-            .collect();
+        let mut tenants: Vec<_> =
+            world.take("billing.events").into_iter().map(|m| m.envelope.tenant_id).collect();
         tenants.sort();
         tenants.dedup();
         assert_eq!(tenants.len(), 150);
@@ -125,11 +112,7 @@ fn a_row_that_cannot_be_read_does_not_hold_up_the_others() {
         world.accept_one(event(id, PAID));
     }
     world.queues.heal();
-    run(
-        world.shard().port(),
-        "UPDATE event_ledger SET context = '[1]' WHERE event_id = 'bad'",
-        Vec::new(),
-    );
+    run(world.shard().port(), "UPDATE event_ledger SET context = '[1]' WHERE event_id = 'bad'", Vec::new());
     run(
         world.shard().port(),
         "UPDATE event_dispatches SET topic = 'No Topic' WHERE event_id = 'odd'",
@@ -153,9 +136,7 @@ fn a_shard_that_is_down_does_not_hold_up_the_others() {
     world.shard().fail_always(Fault::Refused);
     world.clock.advance_ms(SEND_LEASE_MS);
     let swept = world.sweep();
-    let in_first = (0..12)
-        .filter(|n| world.ledger.shard_of(&format!("tenant-{n}")) == 0)
-        .count();
+    let in_first = (0..12).filter(|n| world.ledger.shard_of(&format!("tenant-{n}")) == 0).count();
     assert_eq!((swept.enqueued, swept.errors.len()), (12 - in_first, 1));
     world.shard().heal();
     assert_eq!(world.sweep().enqueued, in_first);
@@ -208,11 +189,7 @@ fn a_settlement_that_comes_too_late_does_not_touch_the_next_claim() {
     assert_eq!(recorded(&accepted.receipts[0]).status, ReceiptStatus::Enqueued);
     world.clock.advance_ms(SEND_LEASE_MS);
     world.set_down("billing.events", true);
-    assert_eq!(
-        world.sweep().failed,
-        1,
-        "the sweeper cannot know that the first send went well"
-    );
+    assert_eq!(world.sweep().failed, 1, "the sweeper cannot know that the first send went well");
     let late = swarm_domain::settle::settle(&world.ledger, accepted.settlements, world.clock.now(), 1);
     block_on(late).unwrap();
     assert_eq!(world.dispatches(), ["e1 billing.events failed"]);
@@ -231,9 +208,6 @@ fn a_run_ends_at_its_deadline() {
         in_transit_deadline_ms: 1,
     };
     let calls = world.shard().calls();
-    assert_eq!(
-        block_on(sweeper.sweep("late", world.clock.now())),
-        Default::default()
-    );
+    assert_eq!(block_on(sweeper.sweep("late", world.clock.now())), Default::default());
     assert_eq!(world.shard().calls(), calls);
 }

@@ -10,7 +10,7 @@ mod marks;
 mod settings;
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
-use worker as _;
 use swarm_cloudflare::log::Log;
+use worker as _;
 
 const LOG: Log = Log::new("swarm-core");

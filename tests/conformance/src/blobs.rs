@@ -20,55 +20,32 @@ fn text(error: BlobError) -> String {
 }
 
 async fn missing<B: Blobs>(blobs: &B) -> Check {
-    equal(
-        "object",
-        blobs.get("conformance/nothing").await.map_err(text)?,
-        None,
-    )
+    equal("object", blobs.get("conformance/nothing").await.map_err(text)?, None)
 }
 
 async fn first_stays<B: Blobs>(blobs: &B) -> Check {
     let key = "conformance/é first";
     for content in [b"first", b"other"] {
         blobs.put(key, content.to_vec()).await.map_err(text)?;
-        equal(
-            "object",
-            blobs.get(key).await.map_err(text)?,
-            Some(b"first".to_vec()),
-        )?;
+        equal("object", blobs.get(key).await.map_err(text)?, Some(b"first".to_vec()))?;
     }
     Ok(())
 }
 
 async fn empty<B: Blobs>(blobs: &B) -> Check {
     blobs.put("conformance/empty", Vec::new()).await.map_err(text)?;
-    equal(
-        "object",
-        blobs.get("conformance/empty").await.map_err(text)?,
-        Some(Vec::new()),
-    )
+    equal("object", blobs.get("conformance/empty").await.map_err(text)?, Some(Vec::new()))
 }
 
 async fn binary<B: Blobs>(blobs: &B) -> Check {
-    let bytes: Vec<u8> = (0..1_u32 << 20)
-        .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-        .collect();
-    blobs
-        .put("conformance/binary", bytes.clone())
-        .await
-        .map_err(text)?;
-    let seen = blobs
-        .get("conformance/binary")
-        .await
-        .map_err(text)?
-        .unwrap_or_default();
+    let bytes: Vec<u8> = (0..1_u32 << 20).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    blobs.put("conformance/binary", bytes.clone()).await.map_err(text)?;
+    let seen = blobs.get("conformance/binary").await.map_err(text)?.unwrap_or_default();
     equal("length", seen.len(), bytes.len())?;
     holds("some bytes changed", seen == bytes)
 }
 
 async fn long_key<B: Blobs>(blobs: &B) -> Check {
-    let answer = blobs
-        .put(&format!("conformance/{}", "k".repeat(1_024)), vec![1])
-        .await;
+    let answer = blobs.put(&format!("conformance/{}", "k".repeat(1_024)), vec![1]).await;
     holds("it was taken", answer.is_err())
 }

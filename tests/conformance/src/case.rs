@@ -23,26 +23,14 @@ pub type Check = Result<(), String>;
 /// Runs a case under its name.
 pub async fn case(name: &'static str, check: impl Future<Output = Check>) -> CaseResult {
     match check.await {
-        Ok(()) => CaseResult {
-            name,
-            ok: true,
-            detail: String::new(),
-        },
-        Err(detail) => CaseResult {
-            name,
-            ok: false,
-            detail,
-        },
+        Ok(()) => CaseResult { name, ok: true, detail: String::new() },
+        Err(detail) => CaseResult { name, ok: false, detail },
     }
 }
 
 /// Asserts that two values are equal.
 pub fn equal<T: PartialEq + Debug>(what: &str, seen: T, expected: T) -> Check {
-    if seen == expected {
-        Ok(())
-    } else {
-        Err(format!("{what}: {}", short(&seen, &expected)))
-    }
+    if seen == expected { Ok(()) } else { Err(format!("{what}: {}", short(&seen, &expected))) }
 }
 
 /// Asserts a condition.

@@ -26,16 +26,8 @@ pub async fn run<S: Sql>(shard: &S) -> Vec<CaseResult> {
     vec![
         case("an earlier run's rows can be cleared away", clear(shard)).await,
         case("accepting twice is accepting once", accepted(shard)).await,
-        case(
-            "a duplicate in a batch of its own changes nothing",
-            duplicate(shard),
-        )
-        .await,
-        case(
-            "an inline payload of 64 KiB reaches its claim to the byte",
-            large_payload(shard),
-        )
-        .await,
+        case("a duplicate in a batch of its own changes nothing", duplicate(shard)).await,
+        case("an inline payload of 64 KiB reaches its claim to the byte", large_payload(shard)).await,
         case("marking enqueued twice is marking once", marked_enqueued(shard)).await,
         case("marking failed twice counts one attempt", marked_failed(shard)).await,
         case("claiming what is due twice is claiming once", claimed_due(shard)).await,
@@ -43,11 +35,7 @@ pub async fn run<S: Sql>(shard: &S) -> Vec<CaseResult> {
         case("taking leases twice is taking once", leased(shard)).await,
         case("releasing twice is releasing once", released(shard)).await,
         case("marking delivered twice has its effects once", delivered(shard)).await,
-        case(
-            "marking dead-lettered twice is marking once",
-            dead_lettered(shard),
-        )
-        .await,
+        case("marking dead-lettered twice is marking once", dead_lettered(shard)).await,
         case("the view event_status follows the dispatches", status_view(shard)).await,
     ]
 }
@@ -66,12 +54,7 @@ async fn clear<S: Sql>(shard: &S) -> Check {
         "DELETE FROM event_ledger WHERE tenant_id = 'conformance'",
         "DELETE FROM conformance",
     ];
-    batch(
-        shard,
-        tables.into_iter().map(|sql| statement(sql, Vec::new())).collect(),
-    )
-    .await
-    .map(|_| ())
+    batch(shard, tables.into_iter().map(|sql| statement(sql, Vec::new())).collect()).await.map(|_| ())
 }
 
 /// A shard that carries out every batch twice and remembers whether the second time changed anything.
@@ -83,13 +66,7 @@ struct Twice<'a, S> {
 impl<S: Sql> Twice<'_, S> {
     async fn state(&self) -> Result<Vec<String>, SqlError> {
         let statements = STATE.map(|sql| statement(sql, Vec::new())).to_vec();
-        Ok(self
-            .shard
-            .batch(statements)
-            .await?
-            .into_iter()
-            .map(|outcome| outcome.rows)
-            .collect())
+        Ok(self.shard.batch(statements).await?.into_iter().map(|outcome| outcome.rows).collect())
     }
 }
 
@@ -100,9 +77,7 @@ impl<S: Sql> Sql for Twice<'_, S> {
         let answer = self.shard.batch(statements).await;
         let second = self.state().await?;
         if first != second {
-            self.drift
-                .borrow_mut()
-                .push(format!("{first:?} became {second:?}"));
+            self.drift.borrow_mut().push(format!("{first:?} became {second:?}"));
         }
         answer
     }
@@ -113,13 +88,7 @@ struct Gateway<'a, S>(Ledger<Twice<'a, S>>);
 
 impl<'a, S: Sql> Gateway<'a, S> {
     fn new(shard: &'a S) -> Self {
-        Self(Ledger::new(
-            Twice {
-                shard,
-                drift: RefCell::default(),
-            },
-            Vec::new(),
-        ))
+        Self(Ledger::new(Twice { shard, drift: RefCell::default() }, Vec::new()))
     }
 
     fn shard(&self) -> &Twice<'a, S> {
@@ -132,16 +101,8 @@ impl<'a, S: Sql> Gateway<'a, S> {
         let caller =
             Caller::parse(r#"{"caller":"suite","tenant":"conformance"}"#).map_err(|e| e.to_string())?;
         let envelope = json!({"id": id, "type": "conformance.checked", "timestamp": "2026-01-01T00:00:00Z"});
-        let input = EventInput {
-            envelope: envelope.to_string(),
-            payload: Some(payload.to_owned()),
-        };
-        let acceptor = Acceptor {
-            ledger: &self.0,
-            queues: &TakesAll,
-            blobs: &NoBlobs,
-            routes: &routes,
-        };
+        let input = EventInput { envelope: envelope.to_string(), payload: Some(payload.to_owned()) };
+        let acceptor = Acceptor { ledger: &self.0, queues: &TakesAll, blobs: &NoBlobs, routes: &routes };
         Ok(acceptor.accept(&caller, vec![input], now(), token).await)
     }
 
@@ -153,9 +114,7 @@ impl<'a, S: Sql> Gateway<'a, S> {
     }
 
     async fn settle(&self, settlements: Vec<Settlement>) -> Check {
-        settle(&self.0, settlements, now(), IN_TRANSIT_DEADLINE_MS_DEFAULT)
-            .await
-            .map_err(|e| e.to_string())
+        settle(&self.0, settlements, now(), IN_TRANSIT_DEADLINE_MS_DEFAULT).await.map_err(|e| e.to_string())
     }
 
     async fn take(&self, key: &DispatchKey, holder: &str) -> Result<Option<Lease>, String> {
@@ -169,11 +128,7 @@ impl<'a, S: Sql> Gateway<'a, S> {
 
     /// Ends a case: no batch may have changed anything when it ran again.
     fn stable(&self) -> Check {
-        equal(
-            "changes by a second run",
-            self.shard().drift.borrow().clone(),
-            Vec::new(),
-        )
+        equal("changes by a second run", self.shard().drift.borrow().clone(), Vec::new())
     }
 }
 
@@ -183,11 +138,7 @@ fn now() -> Timestamp {
 
 fn key(id: &str) -> Result<DispatchKey, String> {
     let topic = Topic::try_from(TOPIC.to_owned()).map_err(|e| e.to_string())?;
-    Ok(DispatchKey {
-        tenant_id: TENANT.to_owned(),
-        event_id: id.to_owned(),
-        topic,
-    })
+    Ok(DispatchKey { tenant_id: TENANT.to_owned(), event_id: id.to_owned(), topic })
 }
 
 fn recorded(accepted: &Accepted) -> Result<&Recorded, String> {
@@ -216,11 +167,7 @@ async fn duplicate<S: Sql>(shard: &S) -> Check {
     gateway.accept("duplicate", r#"{"n":1}"#, "first").await?;
     let before = gateway.shard().state().await.map_err(|e| e.to_string())?;
     let again = gateway.accept("duplicate", r#"{"n":1.0}"#, "second").await?;
-    equal(
-        "status",
-        recorded(&again)?.status,
-        ReceiptStatus::DuplicateAcknowledged,
-    )?;
+    equal("status", recorded(&again)?.status, ReceiptStatus::DuplicateAcknowledged)?;
     equal("payload matches", recorded(&again)?.payload_matches, Some(false))?;
     equal("settlements", again.settlements.len(), 0)?;
     let after = gateway.shard().state().await.map_err(|e| e.to_string())?;
@@ -236,13 +183,7 @@ async fn large_payload<S: Sql>(shard: &S) -> Check {
     equal("length", payload.len(), PAYLOAD_INLINE_BYTES_MAX)?;
     gateway.accept("large", &payload, "large").await?;
     let later = now().plus_ms(SEND_LEASE_MS);
-    let claims = claim_named(
-        shard,
-        &Claimant::new("large-claim", later),
-        later,
-        &[key("large")?],
-    )
-    .await;
+    let claims = claim_named(shard, &Claimant::new("large-claim", later), later, &[key("large")?]).await;
     let claims = claims.map_err(|e| e.to_string())?;
     let body = claims.claimed.first().map(|claimed| &claimed.message.body);
     holds("the payload changed", body == Some(&Body::Inline(payload)))
@@ -290,13 +231,8 @@ async fn claimed_named<S: Sql>(shard: &S) -> Check {
     let gateway = Gateway::new(shard);
     gateway.accept("named", "{}", "named").await?;
     let late = now().plus_ms(SEND_LEASE_MS);
-    let claims = claim_named(
-        gateway.shard(),
-        &Claimant::new("named-claim", late),
-        late,
-        &[key("named")?],
-    )
-    .await;
+    let claims =
+        claim_named(gateway.shard(), &Claimant::new("named-claim", late), late, &[key("named")?]).await;
     equal("claims", claims.map_err(|e| e.to_string())?.claimed.len(), 1)?;
     gateway.stable()
 }
@@ -305,11 +241,7 @@ async fn leased<S: Sql>(shard: &S) -> Check {
     let gateway = Gateway::new(shard);
     let key = gateway.enqueued("leased").await?;
     equal("lease", gateway.take(&key, "one").await?, Some(Lease::Ours))?;
-    equal(
-        "lease of another",
-        gateway.take(&key, "two").await?,
-        Some(Lease::Held),
-    )?;
+    equal("lease of another", gateway.take(&key, "two").await?, Some(Lease::Held))?;
     gateway.stable()
 }
 
@@ -322,11 +254,7 @@ async fn released<S: Sql>(shard: &S) -> Check {
         .await
         .map_err(|e| e.to_string())?;
     gateway.stable()?;
-    equal(
-        "lease of another",
-        gateway.take(&key, "two").await?,
-        Some(Lease::Ours),
-    )
+    equal("lease of another", gateway.take(&key, "two").await?, Some(Lease::Ours))
 }
 
 async fn delivered<S: Sql>(shard: &S) -> Check {
@@ -342,13 +270,8 @@ async fn delivered<S: Sql>(shard: &S) -> Check {
         other => return Err(format!("saw {other:?}, expected a Constraint")),
     }
     status(shard, "delivered", "delivered").await?;
-    expect_rows(
-        shard,
-        "SELECT n FROM conformance WHERE id = 'effect'",
-        Vec::new(),
-        json!([{"n": 1}]),
-    )
-    .await?;
+    expect_rows(shard, "SELECT n FROM conformance WHERE id = 'effect'", Vec::new(), json!([{"n": 1}]))
+        .await?;
     equal("lease", gateway.take(&key, "one").await?, Some(Lease::AtRest))?;
     gateway.stable()
 }

@@ -16,11 +16,7 @@ pub async fn run<S: Sql>(shard: &S) -> Vec<CaseResult> {
         case("100 parameters are taken", parameters(shard)).await,
         case("101 parameters are refused", too_many_parameters(shard)).await,
         case("a number beyond 2^53 is refused", large_numbers(shard)).await,
-        case(
-            "a payload of 64 KiB comes back to the byte",
-            inline_payload(shard),
-        )
-        .await,
+        case("a payload of 64 KiB comes back to the byte", inline_payload(shard)).await,
         case("a text of 1.9 MB is taken", large_text(shard)).await,
         case("a text above 2 MB is refused", too_large_text(shard)).await,
         case("SQL above 100 KB is refused", long_sql(shard)).await,
@@ -63,10 +59,7 @@ const READ: &str = "SELECT t FROM conformance WHERE id = 'large'";
 async fn keeps<S: Sql>(shard: &S, text: String) -> Check {
     run_one(shard, WRITE, vec![text.as_str().into()]).await?;
     let seen = rows(shard, READ, Vec::new()).await?;
-    let seen = seen
-        .first()
-        .and_then(|row| row.get("t"))
-        .and_then(|text| text.as_str());
+    let seen = seen.first().and_then(|row| row.get("t")).and_then(|text| text.as_str());
     equal("length", seen.map(str::len), Some(text.len()))?;
     holds("some bytes changed", seen == Some(text.as_str()))
 }
@@ -90,23 +83,12 @@ async fn too_large_text<S: Sql>(shard: &S) -> Check {
 }
 
 async fn long_sql<S: Sql>(shard: &S) -> Check {
-    expect_failed(
-        shard,
-        "more than 100,000 bytes of SQL",
-        vec![statement(&LONG_SQL, Vec::new())],
-    )
-    .await
+    expect_failed(shard, "more than 100,000 bytes of SQL", vec![statement(&LONG_SQL, Vec::new())]).await
 }
 
 async fn long_batch<S: Sql>(shard: &S) -> Check {
     // As many as `publishBatch` makes of 100 events.
-    let statements = (0..201)
-        .map(|n| statement("SELECT ?1 AS n", vec![Value::Integer(n)]))
-        .collect();
+    let statements = (0..201).map(|n| statement("SELECT ?1 AS n", vec![Value::Integer(n)])).collect();
     let outcomes = crate::case::batch(shard, statements).await?;
-    equal(
-        "the last row",
-        outcomes.last().map(|outcome| outcome.rows.as_str()),
-        Some(r#"[{"n":200}]"#),
-    )
+    equal("the last row", outcomes.last().map(|outcome| outcome.rows.as_str()), Some(r#"[{"n":200}]"#))
 }

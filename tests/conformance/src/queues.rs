@@ -16,17 +16,9 @@ pub async fn run_queues<Q: Queues>(queues: &Q) -> Vec<CaseResult> {
         case("a batch of 101 messages is refused", long_batch(queues)).await,
         case("a batch of 240 KB is taken", large_batch(queues)).await,
         case("a batch far above 256 KB is refused", too_large_batch(queues)).await,
-        case(
-            "one message that is too large refuses its batch",
-            one_too_large(queues),
-        )
-        .await,
+        case("one message that is too large refuses its batch", one_too_large(queues)).await,
         case("a dead letter is taken", dead_letter(queues)).await,
-        case(
-            "a topic without a binding is named with the binding",
-            unbound(queues),
-        )
-        .await,
+        case("a topic without a binding is named with the binding", unbound(queues)).await,
     ]
 }
 
@@ -50,11 +42,7 @@ fn refused(answer: Result<(), SendError>) -> Check {
 }
 
 async fn send<Q: Queues>(queues: &Q) -> Check {
-    taken(
-        queues
-            .send(&bound()?, r#"{"v":1,"payload":{"n":1.0,"e":"😀"}}"#.to_owned())
-            .await,
-    )
+    taken(queues.send(&bound()?, r#"{"v":1,"payload":{"n":1.0,"e":"😀"}}"#.to_owned()).await)
 }
 
 async fn large<Q: Queues>(queues: &Q) -> Check {
@@ -62,27 +50,15 @@ async fn large<Q: Queues>(queues: &Q) -> Check {
 }
 
 async fn too_large<Q: Queues>(queues: &Q) -> Check {
-    refused(
-        queues
-            .send(&bound()?, "x".repeat(QUEUE_MESSAGE_BYTES_MAX + 1))
-            .await,
-    )
+    refused(queues.send(&bound()?, "x".repeat(QUEUE_MESSAGE_BYTES_MAX + 1)).await)
 }
 
 async fn batch<Q: Queues>(queues: &Q) -> Check {
-    taken(
-        queues
-            .send_batch(&bound()?, vec!["{}".to_owned(); QUEUE_BATCH_MESSAGES_MAX])
-            .await,
-    )
+    taken(queues.send_batch(&bound()?, vec!["{}".to_owned(); QUEUE_BATCH_MESSAGES_MAX]).await)
 }
 
 async fn long_batch<Q: Queues>(queues: &Q) -> Check {
-    refused(
-        queues
-            .send_batch(&bound()?, vec!["{}".to_owned(); QUEUE_BATCH_MESSAGES_MAX + 1])
-            .await,
-    )
+    refused(queues.send_batch(&bound()?, vec!["{}".to_owned(); QUEUE_BATCH_MESSAGES_MAX + 1]).await)
 }
 
 async fn large_batch<Q: Queues>(queues: &Q) -> Check {
@@ -101,21 +77,13 @@ async fn one_too_large<Q: Queues>(queues: &Q) -> Check {
 }
 
 async fn dead_letter<Q: Queues>(queues: &Q) -> Check {
-    taken(
-        queues
-            .send_dead_letter(&bound()?, "not even JSON".to_owned())
-            .await,
-    )
+    taken(queues.send_dead_letter(&bound()?, "not even JSON".to_owned()).await)
 }
 
 async fn unbound<Q: Queues>(queues: &Q) -> Check {
     let nowhere = topic("nowhere")?;
     let no_binding = |name: &str| Err(SendError::NoBinding(name.to_owned()));
-    equal(
-        "send",
-        queues.send(&nowhere, "{}".to_owned()).await,
-        no_binding("TOPIC_NOWHERE"),
-    )?;
+    equal("send", queues.send(&nowhere, "{}".to_owned()).await, no_binding("TOPIC_NOWHERE"))?;
     let batch = queues.send_batch(&nowhere, vec!["{}".to_owned()]).await;
     equal("send_batch", batch, no_binding("TOPIC_NOWHERE"))?;
     let dead_letter = queues.send_dead_letter(&nowhere, "{}".to_owned()).await;

@@ -14,51 +14,19 @@ pub async fn run<S: Sql>(shard: &S) -> Vec<CaseResult> {
         case("scratch tables can be made", make_tables(shard)).await,
         case("a batch answers each statement in order", answers_in_order(shard)).await,
         case("an empty batch answers nothing", empty_batch(shard)).await,
-        case(
-            "a failing statement undoes all before it in the batch",
-            undoes(shard),
-        )
-        .await,
-        case(
-            "a later statement of a batch sees what earlier ones wrote",
-            sees_earlier(shard),
-        )
-        .await,
-        case(
-            "a conflict that does nothing counts 0 changes",
-            conflicts_count_nothing(shard),
-        )
-        .await,
+        case("a failing statement undoes all before it in the batch", undoes(shard)).await,
+        case("a later statement of a batch sees what earlier ones wrote", sees_earlier(shard)).await,
+        case("a conflict that does nothing counts 0 changes", conflicts_count_nothing(shard)).await,
         case("RETURNING gives the rows that were written", returning(shard)).await,
-        case(
-            "an update that finds nothing counts 0 changes",
-            updates_count(shard),
-        )
-        .await,
-        case(
-            "UPDATE FROM json_each counts the rows that it changed",
-            update_from(shard),
-        )
-        .await,
-        case(
-            "row values are looked up in what json_each unfolds",
-            row_values(shard),
-        )
-        .await,
+        case("an update that finds nothing counts 0 changes", updates_count(shard)).await,
+        case("UPDATE FROM json_each counts the rows that it changed", update_from(shard)).await,
+        case("row values are looked up in what json_each unfolds", row_values(shard)).await,
         case("a violated CHECK is a Constraint error", check_violation(shard)).await,
-        case(
-            "a violated UNIQUE or FOREIGN KEY is a Constraint error",
-            key_violation(shard),
-        )
-        .await,
+        case("a violated UNIQUE or FOREIGN KEY is a Constraint error", key_violation(shard)).await,
         case("STRICT columns refuse other types", strict(shard)).await,
         case("bad SQL is a Failed error", bad_sql(shard)).await,
         case("NULL is bound and read as null", nulls(shard)).await,
-        case(
-            "a bound number keeps its integer type in a column",
-            numbers(shard),
-        )
-        .await,
+        case("a bound number keeps its integer type in a column", numbers(shard)).await,
         case("a bound number may be a LIMIT", limit(shard)).await,
     ]
 }
@@ -72,12 +40,7 @@ async fn make_tables<S: Sql>(shard: &S) -> Check {
          ) STRICT, WITHOUT ROWID",
         "CREATE TABLE conformance_child (parent TEXT NOT NULL REFERENCES conformance (id)) STRICT",
     ];
-    batch(
-        shard,
-        tables.into_iter().map(|sql| statement(sql, Vec::new())).collect(),
-    )
-    .await
-    .map(|_| ())
+    batch(shard, tables.into_iter().map(|sql| statement(sql, Vec::new())).collect()).await.map(|_| ())
 }
 
 const INSERT: &str = "INSERT INTO conformance (id, n) VALUES (?1, ?2)";
@@ -103,15 +66,8 @@ async fn answers_in_order<S: Sql>(shard: &S) -> Check {
         ],
     )
     .await?;
-    let seen: Vec<_> = outcomes
-        .iter()
-        .map(|outcome| (outcome.rows.as_str(), outcome.changes))
-        .collect();
-    equal(
-        "rows and changes",
-        seen,
-        vec![(r#"[{"id":"a"},{"id":"b"}]"#, 0), ("", 2), ("", 0)],
-    )
+    let seen: Vec<_> = outcomes.iter().map(|outcome| (outcome.rows.as_str(), outcome.changes)).collect();
+    equal("rows and changes", seen, vec![(r#"[{"id":"a"},{"id":"b"}]"#, 0), ("", 2), ("", 0)])
 }
 
 async fn empty_batch<S: Sql>(shard: &S) -> Check {
@@ -126,32 +82,17 @@ async fn undoes<S: Sql>(shard: &S) -> Check {
         statement(INSERT, vec!["a".into(), Value::Integer(1)]),
     ];
     expect_constraint(shard, "a second row 'a'", statements).await?;
-    expect_rows(
-        shard,
-        "SELECT id, n FROM conformance",
-        Vec::new(),
-        json!([{"id": "a", "n": 1}]),
-    )
-    .await
+    expect_rows(shard, "SELECT id, n FROM conformance", Vec::new(), json!([{"id": "a", "n": 1}])).await
 }
 
 async fn sees_earlier<S: Sql>(shard: &S) -> Check {
     clear(shard, &[]).await?;
     let copy =
         "INSERT INTO conformance (id) SELECT 'b' WHERE EXISTS (SELECT 1 FROM conformance WHERE id = 'a')";
-    let outcomes = batch(
-        shard,
-        vec![
-            statement(INSERT, vec!["a".into(), Value::Null]),
-            statement(copy, Vec::new()),
-        ],
-    )
-    .await?;
-    equal(
-        "changes",
-        outcomes.iter().map(|outcome| outcome.changes).collect::<Vec<_>>(),
-        vec![1, 1],
-    )
+    let outcomes =
+        batch(shard, vec![statement(INSERT, vec!["a".into(), Value::Null]), statement(copy, Vec::new())])
+            .await?;
+    equal("changes", outcomes.iter().map(|outcome| outcome.changes).collect::<Vec<_>>(), vec![1, 1])
 }
 
 async fn conflicts_count_nothing<S: Sql>(shard: &S) -> Check {
@@ -161,13 +102,7 @@ async fn conflicts_count_nothing<S: Sql>(shard: &S) -> Check {
         equal(id, outcome.changes, changes)?;
     }
     let rows = json!([{"id": "a", "n": 1}, {"id": "b", "n": 7}]);
-    expect_rows(
-        shard,
-        "SELECT id, n FROM conformance ORDER BY id",
-        Vec::new(),
-        rows,
-    )
-    .await
+    expect_rows(shard, "SELECT id, n FROM conformance ORDER BY id", Vec::new(), rows).await
 }
 
 async fn returning<S: Sql>(shard: &S) -> Check {
@@ -176,11 +111,7 @@ async fn returning<S: Sql>(shard: &S) -> Check {
     let outcome = run_one(shard, sql, vec![Value::Integer(2)]).await?;
     let mut rows: Vec<serde_json::Value> = outcome.decode().map_err(|e| e.to_string())?;
     rows.sort_by_key(ToString::to_string);
-    equal(
-        "rows",
-        json!(rows),
-        json!([{"id": "b", "n": 20}, {"id": "c", "n": 30}]),
-    )?;
+    equal("rows", json!(rows), json!([{"id": "b", "n": 20}, {"id": "c", "n": 30}]))?;
     equal("changes", outcome.changes, 2)
 }
 
@@ -198,11 +129,7 @@ async fn update_from<S: Sql>(shard: &S) -> Check {
     let sql = "UPDATE conformance SET t = k.value ->> 't' FROM json_each(?1) k
                 WHERE conformance.id = k.value ->> 'id' AND n = k.value ->> 'n'";
     let keys = r#"[{"id":"a","n":1,"t":"x"},{"id":"b","n":7},{"id":"c","n":3},{"id":"z","n":1}]"#;
-    equal(
-        "changes",
-        run_one(shard, sql, vec![keys.into()]).await?.changes,
-        2,
-    )?;
+    equal("changes", run_one(shard, sql, vec![keys.into()]).await?.changes, 2)?;
     let rows = json!([{"t": "x"}, {"t": null}, {"t": null}]);
     expect_rows(shard, "SELECT t FROM conformance ORDER BY id", Vec::new(), rows).await
 }
@@ -234,10 +161,7 @@ async fn key_violation<S: Sql>(shard: &S) -> Check {
 
 async fn strict<S: Sql>(shard: &S) -> Check {
     clear(shard, &[]).await?;
-    let text = statement(
-        "INSERT INTO conformance (id, n) VALUES ('a', ?1)",
-        vec!["many".into()],
-    );
+    let text = statement("INSERT INTO conformance (id, n) VALUES ('a', ?1)", vec!["many".into()]);
     expect_constraint(shard, "text in an INTEGER column", vec![text]).await?;
     let fraction = statement("INSERT INTO conformance (id, n) VALUES ('a', 1.5)", Vec::new());
     expect_constraint(shard, "a fraction in an INTEGER column", vec![fraction]).await?;
@@ -251,11 +175,7 @@ async fn bad_sql<S: Sql>(shard: &S) -> Check {
         ("no column", "SELECT nothing FROM conformance"),
         ("too few values", "SELECT ?1 AS a, ?2 AS b"),
     ] {
-        let values = if what == "too few values" {
-            vec![Value::Null]
-        } else {
-            Vec::new()
-        };
+        let values = if what == "too few values" { vec![Value::Null] } else { Vec::new() };
         expect_failed(shard, what, vec![statement(sql, values)]).await?;
     }
     let too_many = statement("SELECT ?1 AS a", vec![Value::Null, Value::Null]);
@@ -280,23 +200,11 @@ async fn numbers<S: Sql>(shard: &S) -> Check {
     let rows = json!([{"n": 0, "type": "integer"}, {"n": largest, "type": "integer"}]);
     expect_rows(shard, sql, Vec::new(), rows).await?;
     let bound = json!([{"type": "real", "n": -largest}]);
-    expect_rows(
-        shard,
-        "SELECT typeof(?1) AS type, ?1 AS n",
-        vec![Value::Integer(-largest)],
-        bound,
-    )
-    .await
+    expect_rows(shard, "SELECT typeof(?1) AS type, ?1 AS n", vec![Value::Integer(-largest)], bound).await
 }
 
 async fn limit<S: Sql>(shard: &S) -> Check {
     clear(shard, &["a", "b", "c"]).await?;
     let sql = "SELECT id FROM conformance ORDER BY id LIMIT ?1";
-    expect_rows(
-        shard,
-        sql,
-        vec![Value::Integer(2)],
-        json!([{"id": "a"}, {"id": "b"}]),
-    )
-    .await
+    expect_rows(shard, sql, vec![Value::Integer(2)], json!([{"id": "a"}, {"id": "b"}])).await
 }

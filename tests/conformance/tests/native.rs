@@ -9,18 +9,9 @@ use swarm_native::{MemoryBlobs, MemoryQueues, SqliteShard, block_on};
 /// Prints every case, and fails if one does not hold.
 fn report(results: Vec<CaseResult>) {
     for case in &results {
-        println!(
-            "{} {} {}",
-            if case.ok { "ok    " } else { "FAILED" },
-            case.name,
-            case.detail
-        );
+        println!("{} {} {}", if case.ok { "ok    " } else { "FAILED" }, case.name, case.detail);
     }
-    let failed: Vec<_> = results
-        .iter()
-        .filter(|case| !case.ok)
-        .map(|case| case.name)
-        .collect();
+    let failed: Vec<_> = results.iter().filter(|case| !case.ok).map(|case| case.name).collect();
     assert!(failed.is_empty(), "cases that do not hold: {failed:#?}");
 }
 

@@ -42,10 +42,7 @@ impl World {
         let shard = || Flaky::new(SqliteShard::migrated().unwrap());
         Self {
             ledger: Ledger::new(shard(), (1..shards).map(|_| shard()).collect()),
-            queues: Flaky::new(MemoryQueues::new([
-                topic("billing.events"),
-                topic("audit.events"),
-            ])),
+            queues: Flaky::new(MemoryQueues::new([topic("billing.events"), topic("audit.events")])),
             blobs: Flaky::new(MemoryBlobs::new()),
             clock: ManualClock::new(Timestamp::from_unix_ms(START_MS)),
             topic: topic("billing.events"),
@@ -78,34 +75,20 @@ impl World {
             r#"{{"id":"{id}","tenantId":"{tenant}","type":"billing.paid","timestamp":"2026-01-01T00:00:00Z"}}"#
         );
         let routes = Routes::parse(r#"[{"match":"billing.**","topics":["billing.events"]}]"#).unwrap();
-        let acceptor = Acceptor {
-            ledger: &self.ledger,
-            queues: &self.queues,
-            blobs: &self.blobs,
-            routes: &routes,
-        };
+        let acceptor =
+            Acceptor { ledger: &self.ledger, queues: &self.queues, blobs: &self.blobs, routes: &routes };
         let caller = Caller::parse(r#"{"caller":"test","tenants":["*"]}"#).unwrap();
-        let input = EventInput {
-            envelope,
-            payload: Some(payload.to_owned()),
-        };
+        let input = EventInput { envelope, payload: Some(payload.to_owned()) };
         block_on(async {
-            let accepted = acceptor
-                .accept(&caller, vec![input], self.clock.now(), &self.token())
-                .await;
+            let accepted = acceptor.accept(&caller, vec![input], self.clock.now(), &self.token()).await;
             let deadline = IN_TRANSIT_DEADLINE_MS_DEFAULT;
-            settle(&self.ledger, accepted.settlements, self.clock.now(), deadline)
-                .await
-                .unwrap();
+            settle(&self.ledger, accepted.settlements, self.clock.now(), deadline).await.unwrap();
         });
     }
 
     pub fn take_messages(&self) -> Vec<Incoming> {
         let texts = self.queues.port().take(&self.topic);
-        texts
-            .into_iter()
-            .map(|text| Incoming { text, attempts: 1 })
-            .collect()
+        texts.into_iter().map(|text| Incoming { text, attempts: 1 }).collect()
     }
 
     pub async fn consume_with<H: Handler>(&self, handler: &H, messages: &[Incoming]) -> Vec<Verdict> {
@@ -129,18 +112,12 @@ impl World {
 
     pub fn dead_letters(&self) -> Vec<DeadLetter> {
         let texts = self.queues.port().take_dead_letters(&self.topic);
-        texts
-            .iter()
-            .map(|text| serde_json::from_str(text).unwrap())
-            .collect()
+        texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
     }
 
     /// Rows of all shards, past faults and counts.
     pub fn rows(&self, sql: &'static str) -> Vec<Json> {
-        self.ledger
-            .shards()
-            .flat_map(|(_, shard)| rows(shard.port(), sql))
-            .collect()
+        self.ledger.shards().flat_map(|(_, shard)| rows(shard.port(), sql)).collect()
     }
 
     /// Lines such as `e1 delivered`, with the lease's holder and the last error if there are any.
@@ -150,19 +127,14 @@ impl World {
                     coalesce(': ' || last_error, '') AS line
                FROM event_dispatches ORDER BY event_id",
         );
-        rows.iter()
-            .map(|row| row["line"].as_str().unwrap().to_owned())
-            .collect()
+        rows.iter().map(|row| row["line"].as_str().unwrap().to_owned()).collect()
     }
 
     /// How often the effect of each event happened: `e1 1`.
     pub fn effects(&self) -> Vec<String> {
         let sql =
             "SELECT invoice_id || ' ' || payments AS line FROM billing_invoices_paid ORDER BY invoice_id";
-        self.rows(sql)
-            .iter()
-            .map(|row| row["line"].as_str().unwrap().to_owned())
-            .collect()
+        self.rows(sql).iter().map(|row| row["line"].as_str().unwrap().to_owned()).collect()
     }
 
     pub fn calls(&self) -> Vec<usize> {
@@ -171,11 +143,7 @@ impl World {
 }
 
 fn rows<S: Sql>(shard: &S, sql: &'static str) -> Vec<Json> {
-    block_on(shard.batch(vec![Statement::new(sql, Vec::new())]))
-        .unwrap()
-        .remove(0)
-        .decode()
-        .unwrap()
+    block_on(shard.batch(vec![Statement::new(sql, Vec::new())])).unwrap().remove(0).decode().unwrap()
 }
 
 /// An effect that would show if it happened twice.
@@ -183,11 +151,8 @@ pub fn effect(delivery: &Delivery) -> Statement {
     let sql = "INSERT INTO billing_invoices_paid VALUES (?1, ?2, 1, 'eur', 1, ?2, ?3)
                ON CONFLICT (tenant_id, invoice_id) DO UPDATE SET payments = payments + 1";
     let envelope = &delivery.envelope;
-    let values = vec![
-        envelope.tenant_id.as_str().into(),
-        envelope.id.as_str().into(),
-        envelope.timestamp.into(),
-    ];
+    let values =
+        vec![envelope.tenant_id.as_str().into(), envelope.id.as_str().into(), envelope.timestamp.into()];
     Statement::new(sql, values)
 }
 
@@ -201,51 +166,28 @@ pub struct Script {
 impl Script {
     pub fn failing(id: &str, failures: impl IntoIterator<Item = Failure>) -> Self {
         let failures = HashMap::from([(id.to_owned(), failures.into_iter().collect())]);
-        Self {
-            failures: RefCell::new(failures),
-            seen: RefCell::default(),
-        }
+        Self { failures: RefCell::new(failures), seen: RefCell::default() }
     }
 
     pub fn seen_ids(&self) -> Vec<String> {
-        self.seen
-            .borrow()
-            .iter()
-            .map(|delivery| delivery.envelope.id.clone())
-            .collect()
+        self.seen.borrow().iter().map(|delivery| delivery.envelope.id.clone()).collect()
     }
 }
 
 impl Handler for Script {
     async fn handle(&self, delivery: &Delivery) -> Result<Handled, Failure> {
         self.seen.borrow_mut().push(delivery.clone());
-        let failure = self
-            .failures
-            .borrow_mut()
-            .get_mut(&delivery.envelope.id)
-            .and_then(VecDeque::pop_front);
+        let failure = self.failures.borrow_mut().get_mut(&delivery.envelope.id).and_then(VecDeque::pop_front);
         failure.map_or_else(|| Ok(Handled::with_effects(vec![effect(delivery)])), Err)
     }
 }
 
 pub fn again(messages: &[Incoming]) -> Vec<Incoming> {
-    messages
-        .iter()
-        .map(|m| Incoming {
-            text: m.text.clone(),
-            attempts: m.attempts + 1,
-        })
-        .collect()
+    messages.iter().map(|m| Incoming { text: m.text.clone(), attempts: m.attempts + 1 }).collect()
 }
 
 pub fn last_attempt(messages: &[Incoming]) -> Vec<Incoming> {
-    messages
-        .iter()
-        .map(|m| Incoming {
-            text: m.text.clone(),
-            attempts: MAX_RETRIES + 1,
-        })
-        .collect()
+    messages.iter().map(|m| Incoming { text: m.text.clone(), attempts: MAX_RETRIES + 1 }).collect()
 }
 
 pub fn ends(verdicts: &[Verdict]) -> Vec<&End> {
@@ -253,14 +195,10 @@ pub fn ends(verdicts: &[Verdict]) -> Vec<&End> {
 }
 
 pub fn acked(verdicts: &[Verdict]) -> bool {
-    verdicts
-        .iter()
-        .all(|verdict| verdict.disposition == Disposition::Ack)
+    verdicts.iter().all(|verdict| verdict.disposition == Disposition::Ack)
 }
 
 pub fn retried(verdicts: &[Verdict], seconds: u32) -> bool {
-    let retry = Disposition::Retry {
-        delay_seconds: seconds,
-    };
+    let retry = Disposition::Retry { delay_seconds: seconds };
     verdicts.iter().all(|verdict| verdict.disposition == retry)
 }

@@ -88,10 +88,7 @@ impl World {
         let queues = MemoryQueues::new([topic("billing.events"), topic("audit.events")]);
         Self {
             ledger: Ledger::new(shard(), (1..shards).map(|_| shard()).collect()),
-            queues: Flaky::new(PartlyDown {
-                queues,
-                down: Rc::default(),
-            }),
+            queues: Flaky::new(PartlyDown { queues, down: Rc::default() }),
             blobs: Flaky::new(MemoryBlobs::new()),
             clock: ManualClock::new(Timestamp::from_unix_ms(START_MS)),
             routes: Routes::parse(ROUTES).unwrap(),
@@ -111,16 +108,10 @@ impl World {
 
     /// Accepts events; what came of the sends is not recorded yet, as if the isolate had ended after the answer.
     pub async fn accept(&self, events: Vec<EventInput>) -> Accepted {
-        let acceptor = Acceptor {
-            ledger: &self.ledger,
-            queues: &self.queues,
-            blobs: &self.blobs,
-            routes: &self.routes,
-        };
+        let acceptor =
+            Acceptor { ledger: &self.ledger, queues: &self.queues, blobs: &self.blobs, routes: &self.routes };
         let caller = Caller::parse(r#"{"caller":"test","tenants":["*"]}"#).unwrap();
-        acceptor
-            .accept(&caller, events, self.clock.now(), &self.token())
-            .await
+        acceptor.accept(&caller, events, self.clock.now(), &self.token()).await
     }
 
     /// Accepts one event without recording what came of its sends.
@@ -133,13 +124,7 @@ impl World {
         let accepted = self.accept(events).await;
         let now = self.clock.now();
         // A settlement that gets lost is a case the gateway must live with, so its error is no failure of the test.
-        let _ = settle(
-            &self.ledger,
-            accepted.settlements,
-            now,
-            IN_TRANSIT_DEADLINE_MS_DEFAULT,
-        )
-        .await;
+        let _ = settle(&self.ledger, accepted.settlements, now, IN_TRANSIT_DEADLINE_MS_DEFAULT).await;
         accepted.receipts
     }
 
@@ -182,20 +167,15 @@ impl World {
 
     /// Rows of all shards, past the fault injection.
     pub fn rows(&self, sql: &'static str) -> Vec<Json> {
-        self.ledger
-            .shards()
-            .flat_map(|(_, shard)| rows(shard.port(), sql))
-            .collect()
+        self.ledger.shards().flat_map(|(_, shard)| rows(shard.port(), sql)).collect()
     }
 
     /// The `status` of every dispatch, by event and topic: `e1 audit.events pending`.
     pub fn dispatches(&self) -> Vec<String> {
         let rows =
             self.rows("SELECT event_id || ' ' || topic || ' ' || status AS line FROM event_dispatches");
-        let mut lines: Vec<String> = rows
-            .iter()
-            .map(|row| row["line"].as_str().unwrap().to_owned())
-            .collect();
+        let mut lines: Vec<String> =
+            rows.iter().map(|row| row["line"].as_str().unwrap().to_owned()).collect();
         lines.sort();
         lines
     }
@@ -208,11 +188,7 @@ pub fn rows<S: Sql>(shard: &S, sql: &'static str) -> Vec<Json> {
 
 /// Runs one statement and answers its rows.
 pub fn run<S: Sql>(shard: &S, sql: &'static str, values: Vec<Value>) -> Vec<Json> {
-    block_on(shard.batch(vec![Statement::new(sql, values)]))
-        .unwrap()
-        .remove(0)
-        .decode()
-        .unwrap()
+    block_on(shard.batch(vec![Statement::new(sql, values)])).unwrap().remove(0).decode().unwrap()
 }
 
 /// An event of tenant `acme`.
@@ -224,18 +200,11 @@ pub fn event_of(tenant: &str, id: &str, event_type: &str, payload: &str) -> Even
     let envelope = format!(
         r#"{{"id":"{id}","tenantId":"{tenant}","type":"{event_type}","timestamp":"2026-01-01T00:00:00Z","source":"test"}}"#
     );
-    EventInput {
-        envelope,
-        payload: Some(payload.to_owned()),
-    }
+    EventInput { envelope, payload: Some(payload.to_owned()) }
 }
 
 pub fn key(id: &str, name: &str) -> DispatchKey {
-    DispatchKey {
-        tenant_id: "acme".to_owned(),
-        event_id: id.to_owned(),
-        topic: topic(name),
-    }
+    DispatchKey { tenant_id: "acme".to_owned(), event_id: id.to_owned(), topic: topic(name) }
 }
 
 pub fn recorded(receipt: &Receipt) -> &Recorded {

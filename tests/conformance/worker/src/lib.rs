@@ -18,9 +18,7 @@ extern "C" {
 /// Runs everything, whatever the request says.
 #[wasm_bindgen]
 pub async fn fetch(_request: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
-    let results = run(&Bindings::new(env))
-        .await
-        .map_err(|e| js::error(&e.to_string()))?;
+    let results = run(&Bindings::new(env)).await.map_err(|e| js::error(&e.to_string()))?;
     let json = serde_json::to_string(&results).map_err(|e| js::error(&e.to_string()))?;
     Ok(Response::new(&json).into())
 }
