@@ -17,9 +17,7 @@ pub fn command(workspace: &Workspace, tools: &Tools) -> Result<()> {
     for script in SCRIPTS {
         println!("\n=== {script}");
         let mut node = tools.command("node");
-        node.env("WRANGLER_SEND_METRICS", "false")
-            .env("CI", "1")
-            .arg(script);
+        node.env("WRANGLER_SEND_METRICS", "false").env("CI", "1").arg(script);
         process::run(&mut node)?;
     }
     println!();

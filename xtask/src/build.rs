@@ -25,30 +25,12 @@ pub struct WorkerCrate {
 
 /// All of them, the two that only tests deploy included.
 pub const WORKER_CRATES: [WorkerCrate; 6] = [
-    WorkerCrate {
-        package: "swarm-core",
-        folder: "core/worker",
-    },
-    WorkerCrate {
-        package: "swarm-adapter",
-        folder: "adapters/worker",
-    },
-    WorkerCrate {
-        package: "swarm-consumers",
-        folder: "consumers/worker",
-    },
-    WorkerCrate {
-        package: "swarm-sweeper",
-        folder: "sweeper",
-    },
-    WorkerCrate {
-        package: "swarm-fixture-tenant",
-        folder: "tests/fixture/rust-tenant",
-    },
-    WorkerCrate {
-        package: "swarm-conformance-worker",
-        folder: "tests/conformance/worker",
-    },
+    WorkerCrate { package: "swarm-core", folder: "core/worker" },
+    WorkerCrate { package: "swarm-adapter", folder: "adapters/worker" },
+    WorkerCrate { package: "swarm-consumers", folder: "consumers/worker" },
+    WorkerCrate { package: "swarm-sweeper", folder: "sweeper" },
+    WorkerCrate { package: "swarm-fixture-tenant", folder: "tests/fixture/rust-tenant" },
+    WorkerCrate { package: "swarm-conformance-worker", folder: "tests/conformance/worker" },
 ];
 
 impl WorkerCrate {
@@ -60,10 +42,7 @@ impl WorkerCrate {
     /// What Cargo makes of the crate.
     fn compiled(&self, workspace: &Workspace) -> PathBuf {
         let file = format!("{}.wasm", self.package.replace('-', "_"));
-        workspace
-            .target_dir()
-            .join("wasm32-unknown-unknown/release")
-            .join(file)
+        workspace.target_dir().join("wasm32-unknown-unknown/release").join(file)
     }
 
     /// What the packaging depends on; rules of worker-build itself change with the version of `worker`.
@@ -77,19 +56,17 @@ impl WorkerCrate {
     }
 }
 
+/// Selects all Worker crates, also where worker-build calls Cargo for one of them: a crate built alone gets its
+/// dependencies with other features, so that everything would be compiled twice.
+fn package_options() -> impl Iterator<Item = String> {
+    WORKER_CRATES.iter().map(|worker| format!("--package={}", worker.package))
+}
+
 /// Builds every Worker.
 pub fn build(workspace: &Workspace, tools: &Tools) -> Result<()> {
     let mut cargo = tools.wasm_command("cargo");
-    cargo.args([
-        "build",
-        "--quiet",
-        "--release",
-        "--target",
-        "wasm32-unknown-unknown",
-    ]);
-    for worker in &WORKER_CRATES {
-        cargo.args(["--package", worker.package]);
-    }
+    cargo.args(["build", "--quiet", "--release", "--target", "wasm32-unknown-unknown"]);
+    cargo.args(package_options());
     let progress = Progress::new();
     let step = progress.step("compile Workers");
     step.note("cargo build --release --target wasm32-unknown-unknown");
@@ -160,16 +137,9 @@ fn package(
 ) -> Result<()> {
     let step = progress.step(worker.package);
     let mut worker_build = tools.wasm_command("worker-build");
-    worker_build
-        .current_dir(workspace.root.join(worker.folder))
-        .arg("--release");
-    let log = workspace
-        .cache
-        .join("logs")
-        .join(format!("worker-build-{}.log", worker.package));
-    let packaged = step
-        .run(&mut worker_build, &log, None)
-        .and_then(|()| optimize(workspace, tools, worker));
+    worker_build.current_dir(workspace.root.join(worker.folder)).arg("--release").args(package_options());
+    let log = workspace.cache.join("logs").join(format!("worker-build-{}.log", worker.package));
+    let packaged = step.run(&mut worker_build, &log, None).and_then(|()| optimize(workspace, tools, worker));
     if let Err(error) = packaged {
         step.failed();
         return Err(error);

@@ -85,14 +85,9 @@ fn deploy(workspace: &Workspace, tools: &Tools) -> Result<()> {
     for config in Config::all(workspace)? {
         let step = progress.step(config.name());
         let mut wrangler = tools.wrangler();
-        wrangler
-            .args(["deploy", "--dry-run", "--outdir"])
-            .arg(bundles.join(config.name()));
+        wrangler.args(["deploy", "--dry-run", "--outdir"]).arg(bundles.join(config.name()));
         wrangler.arg("-c").arg(&config.path);
-        let log = workspace
-            .cache
-            .join("logs")
-            .join(format!("dry-run-{}.log", config.name()));
+        let log = workspace.cache.join("logs").join(format!("dry-run-{}.log", config.name()));
         if let Err(error) = step.run(&mut wrangler, &log, None) {
             step.failed();
             return Err(error);

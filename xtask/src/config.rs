@@ -30,10 +30,7 @@ impl Config {
             fs::read_to_string(workspace.root.join(path)).with_context(|| format!("no config {shown}"))?;
         let json = jsonc_parser::parse_to_serde_value(&text, &jsonc_parser::ParseOptions::default())
             .with_context(|| format!("{shown} is no JSON with comments"))?;
-        Ok(Self {
-            path: path.to_owned(),
-            json,
-        })
+        Ok(Self { path: path.to_owned(), json })
     }
 
     /// All configs of the platform: the primary first, then core, then the rest by path.
@@ -57,18 +54,12 @@ impl Config {
 
     /// The text at a JSON pointer, or an empty one.
     pub fn text(&self, pointer: &str) -> &str {
-        self.json
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// The list at a JSON pointer, or an empty one.
     pub fn list(&self, pointer: &str) -> &[Value] {
-        self.json
-            .pointer(pointer)
-            .and_then(Value::as_array)
-            .map_or(&[], Vec::as_slice)
+        self.json.pointer(pointer).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     /// The cron expressions that start the Worker.

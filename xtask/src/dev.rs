@@ -71,15 +71,7 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
     let paths: Vec<PathBuf> = configs.iter().map(|config| config.path.clone()).collect();
     stack::migrate(workspace, tools, &progress, &state)?;
     let stack = Stack::start(tools, &progress, &paths, &state, options.port)?;
-    println!(
-        "{}",
-        introduction(
-            &stack.gateway.url("/webhook/stripe"),
-            &secret,
-            &configs,
-            started.elapsed()
-        )
-    );
+    println!("{}", introduction(&stack.gateway.url("/webhook/stripe"), &secret, &configs, started.elapsed()));
     let mut crons = Crons::of(&configs, OffsetDateTime::now_utc())?;
     watch(&stack.lines, |now| crons.tick(now, &stack.gateway))
 }
@@ -91,10 +83,7 @@ fn watch(lines: &Receiver<String>, mut tick: impl FnMut(OffsetDateTime)) -> Resu
         let now = OffsetDateTime::now_utc();
         tick(now);
         match lines.recv_timeout(Duration::from_secs(1)) {
-            Ok(line) => style
-                .line(&line, now)
-                .into_iter()
-                .for_each(|line| println!("{line}")),
+            Ok(line) => style.line(&line, now).into_iter().for_each(|line| println!("{line}")),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 bail!("wrangler dev ended by itself; the lines above say why")
@@ -110,10 +99,7 @@ fn introduction(endpoint: &str, secret: &str, configs: &[Config], took: Duration
             text.push_str(&format!("  {} runs at '{cron}' (UTC)\n", config.name()));
         }
     }
-    text.push_str(&format!(
-        "\nSend a signed event from another shell:\n\n{}\n",
-        example(endpoint, secret)
-    ));
+    text.push_str(&format!("\nSend a signed event from another shell:\n\n{}\n", example(endpoint, secret)));
     text.push_str("\nCtrl-C stops everything.\n");
     text
 }

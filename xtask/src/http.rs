@@ -37,14 +37,9 @@ impl Answer {
 impl Gateway {
     /// The gateway that listens at `port` of this machine.
     pub fn at(port: u16) -> Self {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(TIMEOUT))
-            .build();
-        Self {
-            agent: config.new_agent(),
-            base: format!("http://127.0.0.1:{port}"),
-        }
+        let config =
+            Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).build();
+        Self { agent: config.new_agent(), base: format!("http://127.0.0.1:{port}") }
     }
 
     /// The address of a path.
@@ -54,49 +49,30 @@ impl Gateway {
 
     /// A GET request.
     pub fn get(&self, path: &str) -> Result<Answer> {
-        let mut response = self
-            .agent
-            .get(self.url(path))
-            .call()
-            .with_context(|| format!("GET {path}"))?;
+        let mut response = self.agent.get(self.url(path)).call().with_context(|| format!("GET {path}"))?;
         let status = response.status().as_u16();
-        Ok(Answer {
-            status,
-            body: response.body_mut().read_to_vec()?,
-        })
+        Ok(Answer { status, body: response.body_mut().read_to_vec()? })
     }
 
     /// A POST request with a JSON body, whatever the bytes really are.
     pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
-        let mut request = self
-            .agent
-            .post(self.url(path))
-            .header("content-type", "application/json");
+        let mut request = self.agent.post(self.url(path)).header("content-type", "application/json");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let mut response = request.send(body).with_context(|| format!("POST {path}"))?;
         let status = response.status().as_u16();
-        Ok(Answer {
-            status,
-            body: response.body_mut().read_to_vec()?,
-        })
+        Ok(Answer { status, body: response.body_mut().read_to_vec()? })
     }
 
     /// Starts a Worker's cron handler. Unlike `/cdn-cgi/local/scheduled` this reaches every Worker of the process.
     pub fn fire_cron(&self, worker: &str, cron: &str) -> Result<()> {
         let body = json!({ "cron": cron }).to_string();
-        let answer = self.post(
-            &format!("{EXPLORER}/local/scheduled?worker={worker}"),
-            &[],
-            body.as_bytes(),
-        )?;
+        let answer =
+            self.post(&format!("{EXPLORER}/local/scheduled?worker={worker}"), &[], body.as_bytes())?;
         let outcome = answer.json();
         if answer.status != 200 || outcome.pointer("/result/outcome") != Some(&json!("ok")) {
-            bail!(
-                "cron of {worker} failed: {}",
-                String::from_utf8_lossy(&answer.body)
-            );
+            bail!("cron of {worker} failed: {}", String::from_utf8_lossy(&answer.body));
         }
         Ok(())
     }
@@ -104,22 +80,12 @@ impl Gateway {
     /// Runs one SQL statement on a local D1 database; the answer has one list of values per row.
     pub fn query(&self, database: &str, sql: &str) -> Result<Vec<Vec<Value>>> {
         let body = json!({ "sql": sql }).to_string();
-        let answer = self.post(
-            &format!("{EXPLORER}/d1/database/{database}/raw"),
-            &[],
-            body.as_bytes(),
-        )?;
+        let answer = self.post(&format!("{EXPLORER}/d1/database/{database}/raw"), &[], body.as_bytes())?;
         let json = answer.json();
         let Some(rows) = json.pointer("/result/0/results/rows").and_then(Value::as_array) else {
-            bail!(
-                "query of {database} failed: {}",
-                String::from_utf8_lossy(&answer.body)
-            );
+            bail!("query of {database} failed: {}", String::from_utf8_lossy(&answer.body));
         };
-        Ok(rows
-            .iter()
-            .map(|row| row.as_array().cloned().unwrap_or_default())
-            .collect())
+        Ok(rows.iter().map(|row| row.as_array().cloned().unwrap_or_default()).collect())
     }
 
     /// The keys of the objects in a local R2 bucket.
@@ -127,25 +93,20 @@ impl Gateway {
         let answer = self.get(&format!("{EXPLORER}/r2/buckets/{bucket}/objects?per_page=1000"))?;
         let json = answer.json();
         let Some(objects) = json.pointer("/result").and_then(Value::as_array) else {
-            bail!(
-                "list of {bucket} failed: {}",
-                String::from_utf8_lossy(&answer.body)
-            );
+            bail!("list of {bucket} failed: {}", String::from_utf8_lossy(&answer.body));
         };
-        Ok(objects
-            .iter()
-            .filter_map(|object| object["key"].as_str().map(str::to_owned))
-            .collect())
+        Ok(objects.iter().filter_map(|object| object["key"].as_str().map(str::to_owned)).collect())
     }
 
-    /// The bytes of an object in a local R2 bucket.
-    pub fn object(&self, bucket: &str, key: &str) -> Result<Vec<u8>> {
-        let key: String = key.bytes().map(percent_encoded).collect();
-        let answer = self.get(&format!("{EXPLORER}/r2/buckets/{bucket}/objects/{key}"))?;
-        if answer.status != 200 {
-            bail!("read of {bucket}/{key} failed with {}", answer.status);
+    /// The bytes of an object in a local R2 bucket, if the bucket has it.
+    pub fn object(&self, bucket: &str, key: &str) -> Result<Option<Vec<u8>>> {
+        let encoded: String = key.bytes().map(percent_encoded).collect();
+        let answer = self.get(&format!("{EXPLORER}/r2/buckets/{bucket}/objects/{encoded}"))?;
+        match answer.status {
+            200 => Ok(Some(answer.body)),
+            404 => Ok(None),
+            status => bail!("read of {bucket}/{key} failed with {status}"),
         }
-        Ok(answer.body)
     }
 }
 

@@ -24,11 +24,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// What a program prints on its standard output, or nothing if it cannot be run or fails.
 pub fn output_of(command: &mut Command) -> Option<String> {
-    let output = command
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
+    let output = command.stderr(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
@@ -52,15 +48,10 @@ pub fn run_logged(
     }
     let status = group.wait()?;
     if watchdog.is_some_and(Watchdog::fired) {
-        bail!(
-            "`{name}` took longer than {} s",
-            limit.unwrap_or_default().as_secs()
-        );
+        bail!("`{name}` took longer than {} s", limit.unwrap_or_default().as_secs());
     }
     if !status.success() {
-        let tail = lines
-            .split_off(lines.len().saturating_sub(LOG_TAIL_LINES))
-            .join("\n");
+        let tail = lines.split_off(lines.len().saturating_sub(LOG_TAIL_LINES)).join("\n");
         bail!("`{name}` failed ({status}); log: {}\n{tail}", log.display());
     }
     Ok(())
@@ -79,9 +70,7 @@ pub fn lines_of(reader: PipeReader) -> impl Iterator<Item = String> {
 
 /// The command as somebody would type it, without the values of its environment.
 fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or(command.get_program());
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let mut text = program.to_string_lossy().into_owned();
     for argument in command.get_args() {
         text.push(' ');
@@ -92,10 +81,7 @@ fn shown(command: &Command) -> String {
 
 /// What to say when a program could not be started.
 pub fn not_started(command: &Command) -> String {
-    format!(
-        "could not start `{}`; install it or put it in PATH",
-        command.get_program().to_string_lossy()
-    )
+    format!("could not start `{}`; install it or put it in PATH", command.get_program().to_string_lossy())
 }
 
 /// The line with every web address outside this machine cut out: which registry or mirror a user has is not for logs.
@@ -103,12 +89,8 @@ pub fn without_addresses(line: &str) -> String {
     let mut clean = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("://") {
-        let scheme = before
-            .rfind(|c: char| !c.is_ascii_alphanumeric() && c != '+')
-            .map_or(0, |at| at + 1);
-        let end = after
-            .find(|c: char| c.is_whitespace() || "\"'`)>".contains(c))
-            .unwrap_or(after.len());
+        let scheme = before.rfind(|c: char| !c.is_ascii_alphanumeric() && c != '+').map_or(0, |at| at + 1);
+        let end = after.find(|c: char| c.is_whitespace() || "\"'`)>".contains(c)).unwrap_or(after.len());
         let (address, tail) = after.split_at(end);
         if address.starts_with("127.0.0.1") || address.starts_with("localhost") {
             clean.push_str(before);
@@ -133,10 +115,7 @@ mod tests {
     fn addresses_of_others_are_cut_out() {
         let cases = [
             ("Ready on http://localhost:8787", "Ready on http://localhost:8787"),
-            (
-                "Updating `sparse+https://mirror.example/index/` index",
-                "Updating `<address>` index",
-            ),
+            ("Updating `sparse+https://mirror.example/index/` index", "Updating `<address>` index"),
             ("no address: at all", "no address: at all"),
         ];
         for (line, clean) in cases {

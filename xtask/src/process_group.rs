@@ -67,11 +67,7 @@ impl ProcessGroup {
     /// Starts the program in a group of its own, so that Ctrl-C reaches only us; both its outputs come by the one pipe.
     pub fn start(command: &mut Command) -> Result<(Self, PipeReader)> {
         let (reader, writer) = pipe()?;
-        command
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer)
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
         let child = command.spawn().with_context(|| not_started(command))?;
         // The command keeps its ends of the pipe open, which would keep the reader waiting for ever.
         command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -27,15 +27,8 @@ impl Progress {
     /// Progress goes to standard error, so that standard output holds only results.
     pub fn new() -> Self {
         let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-        let target = if on_terminal {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        Self {
-            bars: MultiProgress::with_draw_target(target),
-            on_terminal,
-        }
+        let target = if on_terminal { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        Self { bars: MultiProgress::with_draw_target(target), on_terminal }
     }
 
     /// Begins a step.
@@ -50,12 +43,7 @@ impl Progress {
         if !self.on_terminal {
             eprintln!("  {name} …");
         }
-        Step {
-            name: name.to_owned(),
-            bar,
-            on_terminal: self.on_terminal,
-            started: Instant::now(),
-        }
+        Step { name: name.to_owned(), bar, on_terminal: self.on_terminal, started: Instant::now() }
     }
 }
 
@@ -72,11 +60,7 @@ impl Step {
 
     /// Ends the step well.
     pub fn done(self, outcome: &str) {
-        let line = format!(
-            "✓ {:24} {:>6}  {outcome}",
-            self.name,
-            seconds(self.started.elapsed())
-        );
+        let line = format!("✓ {:24} {:>6}  {outcome}", self.name, seconds(self.started.elapsed()));
         self.end(&line);
     }
 

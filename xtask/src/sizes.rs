@@ -20,11 +20,7 @@ pub fn print(workspace: &Workspace) -> Result<()> {
             fs::read(&path).with_context(|| format!("no {}; run `cargo xtask build`", path.display()))?;
         let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
         gzip.write_all(&wasm)?;
-        table.row([
-            worker.package.to_owned(),
-            kib(wasm.len()),
-            kib(gzip.finish()?.len()),
-        ]);
+        table.row([worker.package.to_owned(), kib(wasm.len()), kib(gzip.finish()?.len())]);
     }
     println!("{table}");
     Ok(())

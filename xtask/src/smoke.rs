@@ -20,7 +20,7 @@ use crate::table::Table;
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
-use self::cases::{Case, cases};
+use self::cases::{Case, STATUS, cases};
 use self::outcome::{Outcome, Stores};
 
 /// Where the smoke run keeps its state: apart from dev's, and gone afterwards.
@@ -72,35 +72,21 @@ fn send_and_watch(
     let started = Instant::now();
     let mut answers = Vec::new();
     for case in cases {
-        answers.push(
-            case.send(&stack.gateway)
-                .with_context(|| format!("case '{}'", case.name))?,
-        );
+        answers.push(case.send(&stack.gateway).with_context(|| format!("case '{}'", case.name))?);
     }
     let outcomes = wait_until_settled(progress, stack, stores, cases)?;
 
-    let mut table = Table::new([
-        "event",
-        "HTTP",
-        "answer",
-        "topics: handled",
-        "ended",
-        "as promised",
-    ]);
+    let mut table = Table::new(["event", "HTTP", "answer", "topics: handled", "ended", "as promised"]);
     let mut broken = 0;
     for ((case, answer), outcome) in cases.iter().zip(&answers).zip(&outcomes) {
         let problems = [case.problem_of_answer(answer), outcome.problem(case, routes)];
         let problems: Vec<String> = problems.into_iter().flatten().collect();
         broken += usize::from(!problems.is_empty());
-        let verdict = if problems.is_empty() {
-            "yes".to_owned()
-        } else {
-            format!("NO: {}", problems.join("; "))
-        };
+        let verdict =
+            if problems.is_empty() { "yes".to_owned() } else { format!("NO: {}", problems.join("; ")) };
         let said = answer.json();
-        let said = ["/status", "/error/code"]
-            .iter()
-            .find_map(|at| said.pointer(at)?.as_str().map(str::to_owned));
+        let said =
+            [STATUS, "/error/code"].iter().find_map(|at| said.pointer(at)?.as_str().map(str::to_owned));
         table.row([
             case.name.to_owned(),
             answer.status.to_string(),
@@ -114,11 +100,7 @@ fn send_and_watch(
     if broken > 0 {
         bail!("{broken} of {} cases did not end as promised", cases.len());
     }
-    println!(
-        "All {} cases ended as promised, in {}.",
-        cases.len(),
-        seconds(started.elapsed())
-    );
+    println!("All {} cases ended as promised, in {}.", cases.len(), seconds(started.elapsed()));
     Ok(())
 }
 

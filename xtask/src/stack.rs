@@ -32,12 +32,7 @@ pub struct Stack {
 /// Applies the migrations to every ledger database in `state`, unless it has them.
 pub fn migrate(workspace: &Workspace, tools: &Tools, progress: &Progress, state: &Path) -> Result<()> {
     let core = Config::read(workspace, Path::new(CORE))?;
-    let mut parts = vec![
-        core.json
-            .pointer("/d1_databases")
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-    ];
+    let mut parts = vec![core.json.pointer("/d1_databases").map(ToString::to_string).unwrap_or_default()];
     for migration in files_with_extension(&workspace.root.join("migrations"), "sql")? {
         parts.push(fs::read_to_string(migration)?);
     }
@@ -47,28 +42,12 @@ pub fn migrate(workspace: &Workspace, tools: &Tools, progress: &Progress, state:
         return Ok(());
     }
     let step = progress.step("migrate local D1");
-    for binding in core
-        .list("/d1_databases")
-        .iter()
-        .filter_map(|database| database["binding"].as_str())
-    {
+    for binding in core.list("/d1_databases").iter().filter_map(|database| database["binding"].as_str()) {
         let mut wrangler = tools.wrangler();
         wrangler
-            .args([
-                "d1",
-                "migrations",
-                "apply",
-                binding,
-                "--local",
-                "-c",
-                CORE,
-                "--persist-to",
-            ])
+            .args(["d1", "migrations", "apply", binding, "--local", "-c", CORE, "--persist-to"])
             .arg(state);
-        let log = workspace
-            .cache
-            .join("logs")
-            .join(format!("migrate-{binding}.log"));
+        let log = workspace.cache.join("logs").join(format!("migrate-{binding}.log"));
         if let Err(error) = step.run(&mut wrangler, &log, None) {
             step.failed();
             return Err(error.context("start again with --fresh if a migration was edited"));
@@ -114,11 +93,7 @@ impl Stack {
             // Nobody receives any more once the stack is dropped; the pipe then ends as well.
             process::lines_of(reader).all(|line| sender.send(line).is_ok())
         });
-        let stack = Self {
-            gateway: Gateway::at(port),
-            lines,
-            _processes: processes,
-        };
+        let stack = Self { gateway: Gateway::at(port), lines, _processes: processes };
         match stack.wait_until_ready() {
             Ok(()) => step.done(&stack.gateway.url("")),
             Err(error) => {
@@ -134,10 +109,7 @@ impl Stack {
         let started = Instant::now();
         let mut printed = Vec::new();
         loop {
-            match self
-                .lines
-                .recv_timeout(START_LIMIT.saturating_sub(started.elapsed()))
-            {
+            match self.lines.recv_timeout(START_LIMIT.saturating_sub(started.elapsed())) {
                 Ok(line) if line.contains("Ready on") => return Ok(()),
                 Ok(line) => printed.push(process::without_addresses(&line)),
                 Err(RecvTimeoutError::Timeout) => {

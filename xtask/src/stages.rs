@@ -15,10 +15,7 @@ where
 {
     let mut table = Table::new(["stage", "result", "time", "alone"]);
     let mut failed = Vec::new();
-    for stage in S::value_variants()
-        .iter()
-        .filter(|stage| only.is_none_or(|only| only == **stage))
-    {
+    for stage in S::value_variants().iter().filter(|stage| only.is_none_or(|only| only == **stage)) {
         let Some(value) = stage.to_possible_value() else {
             continue;
         };

@@ -10,9 +10,7 @@ pub struct Table<const N: usize> {
 impl<const N: usize> Table<N> {
     /// A table that has only its heading.
     pub fn new(heading: [&str; N]) -> Self {
-        Self {
-            rows: vec![heading.map(str::to_owned)],
-        }
+        Self { rows: vec![heading.map(str::to_owned)] }
     }
 
     /// Adds a row.
@@ -34,11 +32,8 @@ impl<const N: usize> fmt::Display for Table<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
         for (at, row) in self.rows.iter().enumerate() {
-            let cells: Vec<String> = row
-                .iter()
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:width$}"))
-                .collect();
+            let cells: Vec<String> =
+                row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
             writeln!(f, "{}", cells.join("  ").trim_end())?;
             if at == 0 {
                 let line: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
@@ -57,9 +52,6 @@ mod tests {
     fn columns_are_as_wide_as_their_widest_cell() {
         let mut table = Table::new(["a", "long heading"]);
         table.row(["long cell".to_owned(), "b".to_owned()]);
-        assert_eq!(
-            table.to_string(),
-            "a          long heading\n---------  ------------\nlong cell  b\n"
-        );
+        assert_eq!(table.to_string(), "a          long heading\n---------  ------------\nlong cell  b\n");
     }
 }

@@ -29,16 +29,9 @@ impl<'a> Tools<'a> {
     ) -> Result<Self> {
         let mut folders: Vec<PathBuf> = node_bin.into_iter().collect();
         folders.extend([worker_build_bin, workspace.root.join("node_modules/.bin")]);
-        folders.extend(std::env::split_paths(
-            &std::env::var_os("PATH").unwrap_or_default(),
-        ));
+        folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         let path = std::env::join_paths(folders)?;
-        Ok(Self {
-            workspace,
-            path,
-            wasm,
-            bindgen_bin,
-        })
+        Ok(Self { workspace, path, wasm, bindgen_bin })
     }
 
     /// A program for this machine, run in the checkout.

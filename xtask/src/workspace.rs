@@ -25,9 +25,7 @@ impl Workspace {
             .to_path_buf();
         let caches = match std::env::var_os("XDG_CACHE_HOME").filter(|dir| !dir.is_empty()) {
             Some(dir) => PathBuf::from(dir),
-            None => std::env::home_dir()
-                .context("set HOME or XDG_CACHE_HOME")?
-                .join(".cache"),
+            None => std::env::home_dir().context("set HOME or XDG_CACHE_HOME")?.join(".cache"),
         };
         let cache = caches.join("swarm-gateway");
         for folder in ["logs", "locks", "tmp"] {
@@ -62,8 +60,7 @@ impl Workspace {
     pub fn lock(&self, step: &str) -> Result<File> {
         let path = self.cache.join("locks").join(step);
         let file = File::create(&path).with_context(|| format!("make {} writable", path.display()))?;
-        file.lock()
-            .with_context(|| format!("could not lock {}", path.display()))?;
+        file.lock().with_context(|| format!("could not lock {}", path.display()))?;
         Ok(file)
     }
 }

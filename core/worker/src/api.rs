@@ -13,6 +13,7 @@ use swarm_domain::event::{EventInput, InvalidEvent};
 use swarm_domain::limits::PUBLISH_BATCH_MAX;
 use swarm_domain::ports::Clock;
 use swarm_domain::receipt::{Receipt, Refused};
+use swarm_domain::states::DispatchState;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use worker_sys::Context;
@@ -108,7 +109,7 @@ fn log_trouble(caller: &Caller, receipt: &Receipt) {
             json!({ "caller": caller.caller, "code": refused.code, "error": refused.message }),
         ),
         Receipt::Recorded(recorded) => {
-            for dispatch in recorded.dispatches.iter().filter(|d| d.next_retry_at.is_some()) {
+            for dispatch in recorded.dispatches.iter().filter(|d| d.status == DispatchState::Failed) {
                 LOG.error(
                     "a topic did not take an event; the sweeper will send it",
                     json!({ "eventId": recorded.event_id, "topic": dispatch.topic,

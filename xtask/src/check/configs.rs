@@ -31,10 +31,7 @@ pub fn check(workspace: &Workspace, tools: &Tools) -> Result<()> {
     let mut problems = routing_problems(&configs)?;
     for config in &configs {
         let own = [exposure_problems(config), consumer_problems(config)].concat();
-        problems.extend(
-            own.into_iter()
-                .map(|problem| format!("{}: {problem}", config.path.display())),
-        );
+        problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", config.path.display())));
     }
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
@@ -44,20 +41,10 @@ pub fn check(workspace: &Workspace, tools: &Tools) -> Result<()> {
 }
 
 fn validate(tools: &Tools, configs: &[Config]) -> Result<()> {
-    let documents: Vec<Value> = configs
-        .iter()
-        .map(|config| json!({ "path": config.path, "json": config.json }))
-        .collect();
-    let mut node = tools
-        .command("node")
-        .arg(VALIDATOR)
-        .stdin(Stdio::piped())
-        .spawn()
-        .context("no node")?;
-    node.stdin
-        .take()
-        .context("node takes no input")?
-        .write_all(json!(documents).to_string().as_bytes())?;
+    let documents: Vec<Value> =
+        configs.iter().map(|config| json!({ "path": config.path, "json": config.json })).collect();
+    let mut node = tools.command("node").arg(VALIDATOR).stdin(Stdio::piped()).spawn().context("no node")?;
+    node.stdin.take().context("node takes no input")?.write_all(json!(documents).to_string().as_bytes())?;
     if !node.wait()?.success() {
         bail!("a config is not valid by wrangler's schema");
     }
@@ -78,20 +65,13 @@ fn routing_problems(configs: &[Config]) -> Result<Vec<String>> {
                     && producer["queue"].as_str() == Some(&queue)
             });
             if !bound {
-                problems.push(format!(
-                    "{}: no producer {binding} for queue {queue}",
-                    sender.path.display()
-                ));
+                problems.push(format!("{}: no producer {binding} for queue {queue}", sender.path.display()));
             }
         }
         let consumers = configs.iter().flat_map(|config| config.list("/queues/consumers"));
-        let consumers = consumers
-            .filter(|consumer| consumer["queue"].as_str() == Some(&queue))
-            .count();
+        let consumers = consumers.filter(|consumer| consumer["queue"].as_str() == Some(&queue)).count();
         if consumers != 1 {
-            problems.push(format!(
-                "{topic}: {consumers} Workers consume queue {queue}, must be 1"
-            ));
+            problems.push(format!("{topic}: {consumers} Workers consume queue {queue}, must be 1"));
         }
     }
     Ok(problems)
@@ -134,21 +114,21 @@ fn consumer_problems(config: &Config) -> Vec<String> {
         }
         let retries = consumer["max_retries"].to_string();
         if config.variable("QUEUE_MAX_RETRIES").as_deref() != Some(&retries) {
-            problems.push(format!(
-                "vars.QUEUE_MAX_RETRIES must be {retries}, the max_retries of {queue}"
-            ));
+            problems.push(format!("vars.QUEUE_MAX_RETRIES must be {retries}, the max_retries of {queue}"));
         }
         let dead_letters = format!("{queue}{DLQ_SUFFIX}");
         if consumer["dead_letter_queue"].as_str() != Some(&dead_letters) {
             problems.push(format!("dead_letter_queue of {queue} must be {dead_letters}"));
+        }
+        // The consumer sends its dead letters itself, with their errors.
+        let producers = config.list("/queues/producers");
+        if !producers.iter().any(|producer| producer["queue"].as_str() == Some(&dead_letters)) {
+            problems.push(format!("no producer for {dead_letters}"));
         }
     }
     problems
 }
 
 fn find<'a>(configs: &'a [Config], path: &str) -> Result<&'a Config> {
-    configs
-        .iter()
-        .find(|config| config.path.ends_with(path))
-        .with_context(|| format!("no config {path}"))
+    configs.iter().find(|config| config.path.ends_with(path)).with_context(|| format!("no config {path}"))
 }

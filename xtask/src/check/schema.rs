@@ -23,9 +23,7 @@ pub fn check(workspace: &Workspace) -> Result<()> {
     if schema == snapshot {
         return Ok(());
     }
-    let place = differs
-        .map(|(is, was)| format!("\n  now:      {is}\n  snapshot: {was}"))
-        .unwrap_or_default();
+    let place = differs.map(|(is, was)| format!("\n  now:      {is}\n  snapshot: {was}")).unwrap_or_default();
     bail!(
         "{SNAPSHOT} is not what the migrations give; run `cargo xtask check --bless` and look at the diff{place}"
     );
@@ -46,9 +44,7 @@ fn schema_of(migrations: &[PathBuf]) -> Result<String> {
     let database = Connection::open_in_memory()?;
     for migration in migrations {
         let sql = fs::read_to_string(migration)?;
-        database
-            .execute_batch(&sql)
-            .with_context(|| format!("{} fails", migration.display()))?;
+        database.execute_batch(&sql).with_context(|| format!("{} fails", migration.display()))?;
     }
     let mut statement = database.prepare(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'

@@ -30,17 +30,10 @@ impl Crons {
                 let schedule = Schedule::parse(cron).with_context(|| {
                     format!("{}: cron '{cron}' cannot be fired locally", config.path.display())
                 })?;
-                triggers.push(Trigger {
-                    worker: config.name().to_owned(),
-                    cron: cron.to_owned(),
-                    schedule,
-                });
+                triggers.push(Trigger { worker: config.name().to_owned(), cron: cron.to_owned(), schedule });
             }
         }
-        Ok(Self {
-            triggers,
-            last_minute: minute_of(now),
-        })
+        Ok(Self { triggers, last_minute: minute_of(now) })
     }
 
     /// Fires what is due if a new minute has begun. Each firing has its own thread, because one slow Worker must not
@@ -50,11 +43,7 @@ impl Crons {
             return;
         }
         self.last_minute = minute_of(now);
-        for trigger in self
-            .triggers
-            .iter()
-            .filter(|trigger| trigger.schedule.is_due(now))
-        {
+        for trigger in self.triggers.iter().filter(|trigger| trigger.schedule.is_due(now)) {
             let gateway = gateway.clone();
             let (worker, cron) = (trigger.worker.clone(), trigger.cron.clone());
             thread::spawn(move || {
@@ -79,9 +68,8 @@ struct Schedule {
     weekdays: Vec<u8>,
 }
 
-const MONTHS: [&str; 12] = [
-    "JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC",
-];
+const MONTHS: [&str; 12] =
+    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 
 /// Cloudflare counts from Sunday = 1, unlike most crons.
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
@@ -120,15 +108,9 @@ fn values(field: &str, min: u8, max: u8, names: &[&str]) -> Result<Vec<u8>> {
         let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
         let number = match named {
             Some(at) => u8::try_from(at)? + min,
-            None => text
-                .parse()
-                .with_context(|| format!("'{text}' is no value here"))?,
+            None => text.parse().with_context(|| format!("'{text}' is no value here"))?,
         };
-        if (min..=max).contains(&number) {
-            Ok(number)
-        } else {
-            bail!("{number} is not in {min}–{max}")
-        }
+        if (min..=max).contains(&number) { Ok(number) } else { bail!("{number} is not in {min}–{max}") }
     };
     let mut allowed = Vec::new();
     for item in field.split(',') {
@@ -179,14 +161,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_fired_is_refused() {
-        for cron in [
-            "",
-            "* * * *",
-            "60 * * * *",
-            "*/0 * * * *",
-            "0 0 L * *",
-            "9-3 * * * *",
-        ] {
+        for cron in ["", "* * * *", "60 * * * *", "*/0 * * * *", "0 0 L * *", "9-3 * * * *"] {
             assert!(Schedule::parse(cron).is_err(), "{cron:?}");
         }
     }

@@ -19,9 +19,7 @@ impl LogStyle {
     /// Colours on a terminal only, and never against the user's wish.
     pub fn detect() -> Self {
         let on_terminal = std::io::IsTerminal::is_terminal(&std::io::stdout());
-        Self {
-            colours: on_terminal && std::env::var_os("NO_COLOR").is_none(),
-        }
+        Self { colours: on_terminal && std::env::var_os("NO_COLOR").is_none() }
     }
 
     /// One line of wrangler's output, or nothing where there is nothing to tell.
@@ -35,11 +33,7 @@ impl LogStyle {
 
     /// A text in a colour, where colours are wanted.
     pub fn paint(&self, code: &str, text: &str) -> String {
-        if self.colours {
-            format!("\u{1b}[{code}m{text}\u{1b}[0m")
-        } else {
-            text.to_owned()
-        }
+        if self.colours { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     fn record(&self, fields: &Map<String, Value>, now: OffsetDateTime) -> String {
@@ -50,11 +44,7 @@ impl LogStyle {
             "warn" => self.paint(YELLOW, text("message")),
             _ => text("message").to_owned(),
         };
-        let mut line = format!(
-            "{} {}  {message}",
-            self.paint(DIM, &time),
-            self.paint(BOLD, text("worker"))
-        );
+        let mut line = format!("{} {}  {message}", self.paint(DIM, &time), self.paint(BOLD, text("worker")));
         for (name, value) in fields {
             if !["worker", "level", "message"].contains(&name.as_str()) {
                 let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -82,9 +72,7 @@ fn without_escapes(line: &str) -> String {
     let mut rest = line;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         clean.push_str(before);
-        rest = after
-            .split_once(|c: char| c.is_ascii_alphabetic())
-            .map_or("", |(_, tail)| tail);
+        rest = after.split_once(|c: char| c.is_ascii_alphabetic()).map_or("", |(_, tail)| tail);
     }
     clean.push_str(rest);
     clean
@@ -111,10 +99,7 @@ mod tests {
             ("\u{1b}[2m\u{1b}[0m ", None),
         ];
         for (raw, shown) in cases {
-            assert_eq!(
-                style.line(raw, datetime!(2026-12-01 03:25:07 UTC)).as_deref(),
-                shown
-            );
+            assert_eq!(style.line(raw, datetime!(2026-12-01 03:25:07 UTC)).as_deref(), shown);
         }
     }
 }

@@ -43,9 +43,7 @@ pub fn set_in_transit_seconds(workspace: &Workspace, seconds: u32) -> Result<()>
 
 fn read(path: &Path, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='))?;
     Some(value.trim_matches('"').to_owned())
 }
 
@@ -53,11 +51,8 @@ fn read(path: &Path, name: &str) -> Option<String> {
 fn write(path: &Path, name: &str, value: &str) -> Result<()> {
     let assignment = format!("{name}=");
     let old = fs::read_to_string(path).unwrap_or_default();
-    let mut lines: Vec<String> = old
-        .lines()
-        .filter(|line| !line.starts_with(&assignment))
-        .map(str::to_owned)
-        .collect();
+    let mut lines: Vec<String> =
+        old.lines().filter(|line| !line.starts_with(&assignment)).map(str::to_owned).collect();
     lines.push(format!("{assignment}\"{value}\"\n"));
     let text = lines.join("\n");
     if text != old {

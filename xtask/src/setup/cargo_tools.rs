@@ -45,10 +45,7 @@ pub fn ensure(workspace: &Workspace, progress: &Progress) -> Result<CargoTools> 
         locked: true,
     };
     install(workspace, progress, &[&bindgen, &worker_build])?;
-    Ok(CargoTools {
-        worker_build_bin: worker_build.bin(workspace),
-        bindgen_bin: bindgen.bin(workspace),
-    })
+    Ok(CargoTools { worker_build_bin: worker_build.bin(workspace), bindgen_bin: bindgen.bin(workspace) })
 }
 
 /// Brings cargo-deny and answers where it is.
@@ -65,10 +62,7 @@ pub fn ensure_cargo_deny(workspace: &Workspace, progress: &Progress) -> Result<P
 
 impl Tool {
     fn bin(&self, workspace: &Workspace) -> PathBuf {
-        workspace
-            .cache
-            .join(format!("{}-{}", self.name, self.version))
-            .join("bin")
+        workspace.cache.join(format!("{}-{}", self.name, self.version)).join("bin")
     }
 
     fn is_there(&self, workspace: &Workspace) -> bool {
@@ -91,13 +85,7 @@ fn install(workspace: &Workspace, progress: &Progress, tools: &[&Tool]) -> Resul
             .env("CARGO_TARGET_DIR", &target)
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
-            .args([
-                "install",
-                tool.name,
-                "--version",
-                &format!("={}", tool.version),
-                "--root",
-            ])
+            .args(["install", tool.name, "--version", &format!("={}", tool.version), "--root"])
             .arg(workspace.cache.join(format!("{}-{}", tool.name, tool.version)));
         if tool.locked {
             cargo.arg("--locked");

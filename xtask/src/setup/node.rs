@@ -26,9 +26,8 @@ pub fn ensure(workspace: &Workspace, progress: &Progress) -> Result<Option<PathB
 
 fn ensure_node(workspace: &Workspace, progress: &Progress) -> Result<Option<PathBuf>> {
     let found = output_of(Command::new("node").arg("--version"));
-    let major = found
-        .as_deref()
-        .and_then(|version| version.trim_start_matches('v').split('.').next()?.parse().ok());
+    let major =
+        found.as_deref().and_then(|version| version.trim_start_matches('v').split('.').next()?.parse().ok());
     if major.is_some_and(|major: u32| major >= NODE_MAJOR_MIN) {
         return Ok(None);
     }
@@ -80,9 +79,7 @@ fn ensure_packages(workspace: &Workspace, progress: &Progress, node_bin: Option<
     npm.current_dir(&workspace.root).arg("ci");
     if let Some(bin) = node_bin {
         let mut folders = vec![bin.clone()];
-        folders.extend(std::env::split_paths(
-            &std::env::var_os("PATH").unwrap_or_default(),
-        ));
+        folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
         npm.env("PATH", std::env::join_paths(folders)?);
     }
     if let Err(error) = step.run(&mut npm, &workspace.cache.join("logs/npm-ci.log"), None) {

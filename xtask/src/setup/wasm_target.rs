@@ -70,35 +70,22 @@ fn find(workspace: &Workspace) -> Result<Option<WasmToolchain>> {
     if Path::new(&library).is_dir() {
         return Ok(Some(WasmToolchain::Active));
     }
-    if debian_compiles(workspace)? {
-        Ok(Some(debian()?))
-    } else {
-        Ok(None)
-    }
+    if debian_compiles(workspace)? { Ok(Some(debian()?)) } else { Ok(None) }
 }
 
 /// Asks Debian's compiler to use the library. That is the one test that also notices a library which an older version of
 /// the compiler left behind.
 fn debian_compiles(workspace: &Workspace) -> Result<bool> {
     let probe = workspace.cache.join("tmp/wasm-probe.rs");
-    fs::write(
-        &probe,
-        "#![feature(test)]\nextern crate test;\npub fn probe() -> Vec<u8> { vec![1] }\n",
-    )?;
+    fs::write(&probe, "#![feature(test)]\nextern crate test;\npub fn probe() -> Vec<u8> { vec![1] }\n")?;
     let mut rustc = Command::new("rustc");
     rustc
         .env("RUSTUP_TOOLCHAIN", DEBIAN_TOOLCHAIN)
         // `test` is what wasm tests link, and only a nightly compiler gives it freely.
         .env("RUSTC_BOOTSTRAP", "1")
-        .args([
-            "--target",
-            TARGET,
-            "--edition=2024",
-            "--crate-type=lib",
-            "--emit=metadata",
-            "-o",
-            "/dev/null",
-        ])
+        .args(["--target", TARGET, "--edition=2024", "--crate-type=lib", "--emit=metadata", "-o"])
+        // A real file, never /dev/null: rustc renames its result over the output, and as root it would replace the device.
+        .arg(probe.with_extension("rmeta"))
         .arg(&probe);
     Ok(output_of(&mut rustc).is_some())
 }
@@ -107,15 +94,9 @@ fn debian() -> Result<WasmToolchain> {
     let sysroot =
         output_of(Command::new("rustc").args(["--print", "sysroot"])).context("no working `rustc`")?;
     let host = output_of(Command::new("rustc").arg("-vV"))
-        .and_then(|text| {
-            text.lines()
-                .find_map(|line| line.strip_prefix("host: ").map(str::to_owned))
-        })
+        .and_then(|text| text.lines().find_map(|line| line.strip_prefix("host: ").map(str::to_owned)))
         .context("`rustc -vV` names no host")?;
-    let linker = Path::new(&sysroot)
-        .join("lib/rustlib")
-        .join(host)
-        .join("bin/rust-lld");
+    let linker = Path::new(&sysroot).join("lib/rustlib").join(host).join("bin/rust-lld");
     if !linker.is_file() {
         bail!("the active toolchain has no rust-lld; install Rust with rustup");
     }
@@ -147,17 +128,15 @@ fn add(workspace: &Workspace, step: &Step) -> Result<WasmToolchain> {
         "cargo-web",
         "rust-web-src",
     ]);
-    step.run(&mut install, &logs.join("apt-install.log"), None)
-        .context("neither rustup nor Debian has a compiler for wasm32; run `rustup target add` where it has network")?;
+    step.run(&mut install, &logs.join("apt-install.log"), None).context(
+        "neither rustup nor Debian has a compiler for wasm32; run `rustup target add` where it has network",
+    )?;
     let mut link = Command::new("rustup");
     link.args(["toolchain", "link", DEBIAN_TOOLCHAIN, "/usr"]);
     step.run(&mut link, &logs.join("rustup-link.log"), None)?;
     build_standard_library(workspace, step)?;
     if !debian_compiles(workspace)? {
-        bail!(
-            "Debian's compiler does not take its new wasm32 library; see {}",
-            logs.display()
-        );
+        bail!("Debian's compiler does not take its new wasm32 library; see {}", logs.display());
     }
     debian()
 }
@@ -180,13 +159,7 @@ fn build_standard_library(workspace: &Workspace, step: &Step) -> Result<()> {
         // Without embedded bitcode nothing that uses this library could be linked with LTO.
         .env("RUSTFLAGS", "-Cembed-bitcode=yes")
         .env("CARGO_TARGET_DIR", folder.join("target"))
-        .args([
-            "build",
-            "--release",
-            "--target",
-            TARGET,
-            "-Zbuild-std=std,panic_abort,test",
-        ]);
+        .args(["build", "--release", "--target", TARGET, "-Zbuild-std=std,panic_abort,test"]);
     step.run(&mut cargo, &log, None)?;
 
     let library = Path::new(DEBIAN_RUSTLIB).join(TARGET).join("lib");
@@ -194,9 +167,7 @@ fn build_standard_library(workspace: &Workspace, step: &Step) -> Result<()> {
     let rlibs: Vec<PathBuf> = crate::workspace::files_with_extension(&built, "rlib")?
         .into_iter()
         .filter(|path| {
-            !path
-                .file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("libwasm_std-"))
+            !path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libwasm_std-"))
         })
         .collect();
     for command in [

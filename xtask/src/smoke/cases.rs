@@ -10,6 +10,9 @@ use crate::http::{Answer, Gateway};
 
 const ENDPOINT: &str = "/webhook/stripe";
 
+/// Where an answer says what became of the event.
+pub const STATUS: &str = "/events/0/status";
+
 /// Types that Stripe sends, among which the routes surely tell apart those of several topics and of none.
 const STRIPE_TYPES: [&str; 7] = [
     "invoice.payment_failed",
@@ -54,33 +57,15 @@ impl Case {
     fn post(name: &'static str, signature: String, event: Event) -> Self {
         let Event { id, event_type, body } = event;
         let request = Request::Post { signature, body };
-        Self {
-            name,
-            event_id: id,
-            event_type,
-            recorded: false,
-            request,
-            status: 0,
-            said: None,
-        }
+        Self { name, event_id: id, event_type, recorded: false, request, status: 0, said: None }
     }
 
     fn accepted_as(self, said: &'static str) -> Self {
-        Self {
-            recorded: true,
-            status: 200,
-            said: Some(said),
-            ..self
-        }
+        Self { recorded: true, status: 200, said: Some(said), ..self }
     }
 
     fn refused_with(self, status: u16) -> Self {
-        Self {
-            recorded: false,
-            status,
-            said: None,
-            ..self
-        }
+        Self { recorded: false, status, said: None, ..self }
     }
 
     /// Sends the request.
@@ -99,9 +84,8 @@ impl Case {
             return Some(format!("HTTP {} expected", self.status));
         }
         let said = answer.json();
-        let fits = self
-            .said
-            .is_none_or(|status| said.pointer("/status").and_then(Value::as_str) == Some(status));
+        let fits =
+            self.said.is_none_or(|status| said.pointer(STATUS).and_then(Value::as_str) == Some(status));
         (!fits).then(|| format!("answer '{}' expected", self.said.unwrap_or_default()))
     }
 }
@@ -122,10 +106,7 @@ pub fn cases(routes: &Routes, secret: &str, now: OffsetDateTime) -> Result<Vec<C
     let forgery = sign_stripe("whsec_of_somebody_else", now, &forged.body);
     let stale = paid("stale", 0);
     let old_signature = sign_stripe(secret, now - STALE_SECONDS, &stale.body);
-    let read = Case {
-        request: Request::Get,
-        ..signed("wrong method", paid("read", 0))
-    };
+    let read = Case { request: Request::Get, ..signed("wrong method", paid("read", 0)) };
 
     Ok(vec![
         signed("ordinary invoice.paid", paid("ordinary", 0)).accepted_as("enqueued"),
@@ -142,9 +123,7 @@ pub fn cases(routes: &Routes, secret: &str, now: OffsetDateTime) -> Result<Vec<C
 
 fn type_with(routes: &Routes, wanted: impl Fn(usize) -> bool) -> Option<&'static str> {
     // No route of the local configuration is for one tenant only, so any tenant will do.
-    STRIPE_TYPES
-        .into_iter()
-        .find(|name| wanted(routes.topics_for("any", &format!("stripe.{name}")).len()))
+    STRIPE_TYPES.into_iter().find(|name| wanted(routes.topics_for("any", &format!("stripe.{name}")).len()))
 }
 
 struct Event {
@@ -173,10 +152,6 @@ impl Event {
             "livemode": false, "pending_webhooks": 1, "request": { "id": null, "idempotency_key": null },
             "type": stripe_type,
         });
-        Self {
-            id,
-            event_type: format!("stripe.{stripe_type}"),
-            body: body.to_string().into_bytes(),
-        }
+        Self { id, event_type: format!("stripe.{stripe_type}"), body: body.to_string().into_bytes() }
     }
 }
