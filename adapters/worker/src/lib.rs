@@ -46,7 +46,7 @@ async fn take(request: &Request, env: &JsValue) -> Result<Vec<Receipt>, Refusal>
     if request.method() != "POST" {
         return Err(Refusal::MethodNotAllowed);
     }
-    let headers = incoming::headers(request);
+    let headers = incoming::headers(request)?;
     let body = incoming::body(request, settings.body_bytes_max).await?;
     let signed = swarm_verify::Request { method: "POST", url: &url, headers: &headers, body: &body };
     let now = SystemClock.now();

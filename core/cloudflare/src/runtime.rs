@@ -10,12 +10,12 @@ use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use worker_sys::Context;
 
-#[wasm_bindgen]
+#[wasm_bindgen(module = "/src/runtime.mjs")]
 extern "C" {
-    #[wasm_bindgen(js_name = setTimeout)]
-    fn set_timeout(callback: &Function, ms: f64) -> JsValue;
-    #[wasm_bindgen(js_name = clearTimeout)]
-    fn clear_timeout(timer: &JsValue);
+    #[wasm_bindgen(js_name = startTimer)]
+    fn start_timer(callback: &Function, ms: f64) -> JsValue;
+    #[wasm_bindgen(js_name = stopTimer)]
+    fn stop_timer(timer: &JsValue);
 }
 
 /// A running timer; dropping it stops it, so that a deadline that was met leaves nothing behind.
@@ -23,14 +23,14 @@ struct Timer(JsValue);
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        clear_timeout(&self.0);
+        stop_timer(&self.0);
     }
 }
 
 /// Waits.
 pub async fn sleep_ms(ms: u64) {
     let timer = Cell::new(None);
-    let rang = Promise::new(&mut |resolve, _| timer.set(Some(Timer(set_timeout(&resolve, ms as f64)))));
+    let rang = Promise::new(&mut |resolve, _| timer.set(Some(Timer(start_timer(&resolve, ms as f64)))));
     // The promise is only ever resolved.
     let _ = JsFuture::from(rang).await;
 }

@@ -35,10 +35,13 @@ pub const SEND_DEADLINE_MS: i64 = 5_000;
 pub const SEND_LEASE_MS: i64 = 120_000;
 /// How long a consumer keeps a dispatch to itself while it handles the message (the platform ends it after 15 minutes).
 pub const HANDLE_LEASE_MS: i64 = 16 * 60_000;
-/// How long outcomes of sends wait in the isolate for those of other events, before they are written together.
-pub const MARKS_WAIT_MS: u64 = 1_000;
-/// As soon as this many outcomes wait, they are written. One statement takes no more, so that it stays within 2 MB.
-pub const MARKS_WAITING_MAX: usize = 200;
+/// How long outcomes of sends wait in the isolate before they are written together. Most events are delivered by then, and
+/// their marks cost nothing. The runtime lets work go on for 30 seconds after an answer.
+pub const MARKS_WAIT_MS_DEFAULT: u64 = 15_000;
+/// As soon as this many outcomes wait, they are written.
+pub const MARKS_WAITING_MAX: usize = 2_000;
+/// Outcomes in one statement, so that its parameter stays within 2 MB.
+pub const MARKS_PER_STATEMENT_MAX: usize = 200;
 /// How long after `enqueued` a dispatch is sent again if no consumer has settled it. Queues expire messages silently.
 pub const IN_TRANSIT_DEADLINE_MS_DEFAULT: i64 = 24 * 3_600_000;
 
@@ -63,10 +66,10 @@ const _: () = {
     assert!(PAYLOAD_INLINE_BYTES_MAX < MESSAGE_INLINE_BYTES_MAX);
     assert!(QUEUE_MESSAGE_BYTES_MAX <= QUEUE_BATCH_BYTES_MAX);
     // The lease of a sender outlasts its sends and the wait for the mark, or a healthy event would be sent twice.
-    assert!(SEND_LEASE_MS > 2 * (SEND_DEADLINE_MS + MARKS_WAIT_MS as i64));
+    assert!(SEND_LEASE_MS > 2 * (SEND_DEADLINE_MS + MARKS_WAIT_MS_DEFAULT as i64));
     // A consumer's lease outlasts the 15 minutes that the platform gives a consumer.
     assert!(HANDLE_LEASE_MS > 15 * 60_000);
-    assert!(MARKS_WAITING_MAX * (ERROR_BYTES_MAX + 1_000) < 2_000_000);
+    assert!(MARKS_PER_STATEMENT_MAX * (ERROR_BYTES_MAX + 1_000) < 2_000_000);
     // Everything that the sweeper claims at once must find room in the messages of a few batches.
     assert!(SWEEP_CLAIM_MAX <= QUEUE_BATCH_MESSAGES_MAX);
 };

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::claim::Claimed;
 use crate::ledger::{DispatchKey, Ledger, batch_with_retry, json_rows};
-use crate::limits::{ERROR_BYTES_MAX, MARKS_WAITING_MAX, SEND_ATTEMPTS_MAX, SEND_RETRY_BASE_MS};
+use crate::limits::{ERROR_BYTES_MAX, MARKS_PER_STATEMENT_MAX, SEND_ATTEMPTS_MAX, SEND_RETRY_BASE_MS};
 use crate::ports::{SendError, Sql, SqlError, Statement};
 use crate::states::{DispatchEvent, sql_state_after, sql_states_before};
 use crate::time::Timestamp;
@@ -123,7 +123,7 @@ async fn settle_shard<S: Sql>(
     }
     let mut statements = Vec::new();
     for (sql, rows) in [(&MARK_ENQUEUED, enqueued), (&MARK_FAILED, failed)] {
-        for rows in rows.chunks(MARKS_WAITING_MAX) {
+        for rows in rows.chunks(MARKS_PER_STATEMENT_MAX) {
             statements.push(Statement::new(sql, vec![json_rows(rows)?.into(), now.into()]));
         }
     }

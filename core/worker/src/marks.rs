@@ -1,15 +1,16 @@
-//! Outcomes of sends wait here for those of other events and are written together, after the answers.
+//! Outcomes of sends wait here and are written together, long after the answers.
 //!
-//! One D1 call per event for its mark would cost a quarter of the throughput. Waiting costs nothing: a consumer that is
-//! faster than the wait has moved the dispatch to `delivered` by then, and the mark matches nothing. Marks that die with
-//! the isolate only mean that the sweeper sends once more and the consumer drops it.
+//! One D1 call per event for its mark would cost a quarter of the throughput. Waiting saves more than calls: a consumer that
+//! is faster than the wait has moved the dispatch to `delivered` by then, and the mark matches nothing and costs nothing.
+//! Marks that die with the isolate only mean that the sweeper sends once more and the consumer drops it. What a queue did
+//! not take is written at once, so that operators see it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use serde_json::json;
 use swarm_cloudflare::{SystemClock, runtime};
-use swarm_domain::limits::{MARKS_WAIT_MS, MARKS_WAITING_MAX};
+use swarm_domain::limits::MARKS_WAITING_MAX;
 use swarm_domain::ports::Clock;
 use swarm_domain::settle::{Settlement, settle};
 use swarm_domain::time::Timestamp;
@@ -32,27 +33,28 @@ thread_local! {
     static WAITING: RefCell<Waiting> = RefCell::default();
 }
 
-/// Keeps settlements until enough wait, or until the wait is over.
+/// Keeps settlements until their wait is over, until too many wait, or until one of them is a failure.
 pub fn write_later(context: &Context, settings: &Rc<Settings>, settlements: Vec<Settlement>) {
     if settlements.is_empty() {
         return;
     }
     let now = SystemClock.now();
-    let (full, unattended) = WAITING.with_borrow_mut(|waiting| {
+    let failed = settlements.iter().any(|settlement| settlement.result.is_err());
+    let (urgent, unattended) = WAITING.with_borrow_mut(|waiting| {
         waiting.settlements.extend(settlements);
-        let full = waiting.settlements.len() >= MARKS_WAITING_MAX;
+        let urgent = failed || waiting.settlements.len() >= MARKS_WAITING_MAX;
         let unattended = waiting.write_at.is_none_or(|at| now > at.plus_ms(OVERDUE_MS));
-        if unattended && !full {
-            waiting.write_at = Some(now.plus_ms(MARKS_WAIT_MS as i64));
+        if unattended && !urgent {
+            waiting.write_at = Some(now.plus_ms(settings.marks_wait_ms as i64));
         }
-        (full, unattended)
+        (urgent, unattended)
     });
     let settings = Rc::clone(settings);
-    if full {
+    if urgent {
         runtime::after_answer(context, async move { write(&settings).await });
     } else if unattended {
         runtime::after_answer(context, async move {
-            runtime::sleep_ms(MARKS_WAIT_MS).await;
+            runtime::sleep_ms(settings.marks_wait_ms).await;
             WAITING.with_borrow_mut(|waiting| waiting.write_at = None);
             write(&settings).await;
         });

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use swarm_cloudflare::{Bindings, D1Shard, Misconfigured, R2Blobs, TopicQueues};
 use swarm_domain::ledger::Ledger;
+use swarm_domain::limits::MARKS_WAIT_MS_DEFAULT;
 use swarm_domain::routing::Routes;
 
 /// What the core works with.
@@ -20,6 +21,8 @@ pub struct Settings {
     pub routes: Routes,
     /// How long after `enqueued` a dispatch is looked at again.
     pub in_transit_deadline_ms: i64,
+    /// How long outcomes of sends wait to be written, from `MARKS_WAIT_MS`.
+    pub marks_wait_ms: u64,
 }
 
 thread_local! {
@@ -48,6 +51,7 @@ impl Settings {
             blobs: bindings.blobs()?,
             routes,
             in_transit_deadline_ms: bindings.in_transit_deadline_ms()?,
+            marks_wait_ms: bindings.number_var("MARKS_WAIT_MS", MARKS_WAIT_MS_DEFAULT as i64)?.unsigned_abs(),
         })
     }
 }

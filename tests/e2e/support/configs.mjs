@@ -23,7 +23,7 @@ const REAL = {
 /** What every stack runs; the adapter gets HTTP because it is the first. */
 export const PLATFORM = ["adapter", "core", "billing", "audit", "sweeper"];
 
-/** A config, as it is deployed but for the secret, and for a shorter wait at the one queue that is slow on purpose. */
+/** A config, as it is deployed but for the secret, and for shorter waits where waiting is the purpose. */
 export function config(name) {
   const path = resolve(ROOT, REAL[name]);
   const { $schema, ...real } = JSON.parse(withoutComments(readFileSync(path, "utf8")));
@@ -31,6 +31,7 @@ export function config(name) {
   real.main = here(real.main);
   for (const database of real.d1_databases ?? []) database.migrations_dir = here(database.migrations_dir);
   if (name === "adapter") real.vars.STRIPE_WEBHOOK_SECRET = STRIPE_SECRET;
+  if (name === "core") real.vars.MARKS_WAIT_MS = "1000";
   if (name === "audit") real.queues.consumers[0].max_batch_timeout = 1;
   return real;
 }

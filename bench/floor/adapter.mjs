@@ -1,0 +1,7 @@
+// The floor's door: reads the body and hands it on. No check of any kind.
+
+export default {
+  async fetch(request, env) {
+    return Response.json(await env.CORE.record(await request.text()));
+  },
+};
