@@ -35,7 +35,7 @@ const results = [];
 for (const { name, stack, loads } of SCENARIOS) {
   const { sides, stop } = await startSides(stack());
   const cpu = workerdCpu();
-  const sent = { floor: 0, gateway: 0 };
+  const sent = { floor: 0, javascript: 0, gateway: 0 };
   for (const shape of loads) {
     const result = { scenario: name, ...(await pairs(sides, shape, cpu, sent)) };
     print(result);
@@ -46,7 +46,7 @@ for (const { name, stack, loads } of SCENARIOS) {
 }
 writeJson(results);
 
-/** Rounds of floor and gateway by turns, so that whatever else the machine does meets both. The first pair warms up. */
+/** Rounds of all sides by turns, so that whatever else the machine does meets all. The first turn warms up. */
 async function pairs(sides, { connections, seconds, rounds }, cpu, sent) {
   const measured = [];
   for (let round = 0; round < rounds; round++) {
@@ -61,8 +61,9 @@ async function pairs(sides, { connections, seconds, rounds }, cpu, sent) {
     }
     if (round > 0) measured.push(pair);
   }
-  const ratios = measured.map(({ floor, gateway }) => gateway.perSecond / floor.perSecond);
-  return { connections, seconds, floor: summary(measured, "floor"), gateway: summary(measured, "gateway"), ratios };
+  const ratios = (to) => measured.map((pair) => pair.gateway.perSecond / pair[to].perSecond);
+  const summaries = Object.fromEntries(Object.keys(sides).map((name) => [name, summary(measured, name)]));
+  return { connections, seconds, ...summaries, ratios: { floor: ratios("floor"), javascript: ratios("javascript") } };
 }
 
 function summary(measured, name) {
@@ -94,7 +95,7 @@ async function requireRecorded(name, side, sent) {
   if (recorded !== sent) throw new Error(`${name} answered ${sent} requests and recorded ${recorded} events`);
 }
 
-function print({ scenario, connections, seconds, floor, gateway, ratios }) {
+function print({ scenario, connections, seconds, floor, javascript, gateway, ratios }) {
   const row = (side) => ({
     "requests/s": round(side.perSecond, 0),
     "p50 ms": round(side.p50, 2),
@@ -102,10 +103,12 @@ function print({ scenario, connections, seconds, floor, gateway, ratios }) {
     "workerd CPU ms/request": round(side.cpuMs, 2),
   });
   console.log(`\n${scenario}; ${connections} connection${connections === 1 ? "" : "s"}, ${seconds} s a round`);
-  console.table({ floor: row(floor), gateway: row(gateway) });
-  const each = ratios.map((ratio) => ratio.toFixed(2)).join(" ");
-  const byCpu = (floor.cpuMs / gateway.cpuMs).toFixed(2);
-  console.log(`gateway/floor: ${median(ratios).toFixed(2)} (median of ${each}); by CPU ${byCpu}`);
+  console.table({ floor: row(floor), javascript: row(javascript), gateway: row(gateway) });
+  for (const [name, side] of Object.entries({ floor, javascript })) {
+    const each = ratios[name].map((ratio) => ratio.toFixed(2)).join(" ");
+    const byCpu = (side.cpuMs / gateway.cpuMs).toFixed(2);
+    console.log(`gateway/${name}: ${median(ratios[name]).toFixed(2)} (median of ${each}); by CPU ${byCpu}`);
+  }
 }
 
 function round(value, digits) {

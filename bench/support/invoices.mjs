@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { event, signature } from "../../tests/e2e/support/stripe.mjs";
 
-/** Requests whose events nobody has seen before. The body has 1.2 KB, or about `bytes` if that is more. */
+/** Requests whose events nobody has seen before. The body has 1 KB, or about `bytes` if that is more. */
 export function signedInvoices(count, bytes = 0) {
   return Array.from({ length: count }, () => {
     const body = Buffer.from(invoicePaid(randomUUID().replaceAll("-", ""), bytes));

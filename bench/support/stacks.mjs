@@ -4,6 +4,9 @@ import { resolve } from "node:path";
 import { ROOT, config } from "../../tests/e2e/support/configs.mjs";
 import { migrate, startRuntime } from "./runtime.mjs";
 
+/** The Workers that get a port. */
+const SERVED = ["swarm-adapter-stripe", "floor-adapter", "javascript-adapter"];
+
 const bench = (path) => resolve(import.meta.dirname, "..", path);
 
 /** Both sides for one queue and a consumer that only acknowledges. The deployed routes send an invoice to two topics; this
@@ -21,17 +24,23 @@ export function asDeployed() {
   return { gateway, queues: ["TOPIC_BILLING_EVENTS", "TOPIC_AUDIT_EVENTS"] };
 }
 
-/** Starts a gateway and a floor in one runtime. */
+/** Starts a gateway, the floor, and the same written by hand in JavaScript, in one runtime. */
 export async function startSides({ gateway, queues }) {
-  const runtime = await startRuntime([...gateway, ...floor()], ["swarm-adapter-stripe", "floor-adapter"]);
+  const runtime = await startRuntime([...gateway, ...floor(), ...javascript()], SERVED);
   const ledger = await runtime.getD1Database("LEDGER", "swarm-core");
   const floorLedger = await runtime.getD1Database("LEDGER", "floor-core");
-  for (const database of [ledger, floorLedger]) await migrate(database, resolve(ROOT, "migrations"));
+  const javascriptLedger = await runtime.getD1Database("LEDGER", "javascript-core");
+  for (const database of [ledger, floorLedger, javascriptLedger]) await migrate(database, resolve(ROOT, "migrations"));
   const sides = {
     floor: {
       url: await runtime.unsafeGetDirectURL("floor-adapter"),
-      backlogs: [await runtime.getQueueProducer("TOPIC", "floor-core")],
+      backlogs: [await runtime.getQueueProducer("TOPIC_FLOOR_EVENTS", "floor-core")],
       recorded: () => count(floorLedger),
+    },
+    javascript: {
+      url: await runtime.unsafeGetDirectURL("javascript-adapter"),
+      backlogs: [await runtime.getQueueProducer("TOPIC", "javascript-core")],
+      recorded: () => count(javascriptLedger),
     },
     gateway: {
       url: new URL("/webhook/stripe", await runtime.unsafeGetDirectURL("swarm-adapter-stripe")),
@@ -47,14 +56,23 @@ async function count(database) {
 }
 
 function floor() {
-  const adapter = worker("floor-adapter", "floor/adapter.mjs", {
-    services: [{ binding: "CORE", service: "floor-core", entrypoint: "FloorCore" }],
-  });
-  const core = worker("floor-core", "floor/core.mjs", {
+  const adapter = worker("floor-adapter", "floor/build/index.js", { services: [{ binding: "CORE", service: "floor-core" }] });
+  const core = worker("floor-core", "floor/build/index.js", {
     d1_databases: [{ binding: "LEDGER", database_id: "floor" }],
-    queues: { producers: [{ binding: "TOPIC", queue: "floor-events" }] },
+    queues: { producers: [{ binding: "TOPIC_FLOOR_EVENTS", queue: "floor-events" }] },
   });
   return [adapter, core, ackingConsumer("floor-events")];
+}
+
+function javascript() {
+  const adapter = worker("javascript-adapter", "javascript/adapter.mjs", {
+    services: [{ binding: "CORE", service: "javascript-core", entrypoint: "JavaScriptCore" }],
+  });
+  const core = worker("javascript-core", "javascript/core.mjs", {
+    d1_databases: [{ binding: "LEDGER", database_id: "javascript" }],
+    queues: { producers: [{ binding: "TOPIC", queue: "javascript-events" }] },
+  });
+  return [adapter, core, ackingConsumer("javascript-events")];
 }
 
 function ackingConsumer(queue) {

@@ -23,14 +23,15 @@ pub struct WorkerCrate {
     pub folder: &'static str,
 }
 
-/// All of them, the two that only tests deploy included.
-pub const WORKER_CRATES: [WorkerCrate; 6] = [
+/// All of them, those that only tests and the bench deploy included.
+pub const WORKER_CRATES: [WorkerCrate; 7] = [
     WorkerCrate { package: "swarm-core", folder: "core/worker" },
     WorkerCrate { package: "swarm-adapter", folder: "adapters/worker" },
     WorkerCrate { package: "swarm-consumers", folder: "consumers/worker" },
     WorkerCrate { package: "swarm-sweeper", folder: "sweeper" },
     WorkerCrate { package: "swarm-fixture-tenant", folder: "tests/fixture/rust-tenant" },
     WorkerCrate { package: "swarm-conformance-worker", folder: "tests/conformance/worker" },
+    WorkerCrate { package: "swarm-bench-floor", folder: "bench/floor" },
 ];
 
 impl WorkerCrate {

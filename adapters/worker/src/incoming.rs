@@ -16,8 +16,7 @@ extern "C" {
     fn header_lines(request: &Request) -> Result<String, JsValue>;
 }
 
-/// All headers, as the runtime shows them. They cross as one text, because crossing for each of them costs more than
-/// verifying a signature.
+/// All headers, as the runtime shows them. They cross as one text rather than one by one.
 pub fn headers(request: &Request) -> Result<Headers, Refusal> {
     let lines = header_lines(request).map_err(|_| Refusal::Unreadable)?;
     Ok(lines.split('\n').filter_map(|line| line.split_once(':')).collect())

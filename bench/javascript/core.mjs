@@ -1,18 +1,18 @@
-// The floor's core: what any gateway with this ledger must do that answers only once an event is stored and sent. One round
-// trip to D1, then one send, in this order. No routes, no duplicates, no leases, no retries.
+// The same as the floor's core, written by hand in JavaScript: one round trip to D1, then one send, in this order. No routes, no
+// duplicates, no leases, no retries.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
 
 const INSERT_EVENT = `
   INSERT INTO event_ledger (tenant_id, event_id, type, occurred_at, payload, payload_hash, receipt, created_at)
-  VALUES ('floor', ?1, 'floor.event', ?2, ?3, '', '', ?2)`;
+  VALUES ('javascript', ?1, 'javascript.event', ?2, ?3, '', '', ?2)`;
 const INSERT_DISPATCH = `
   INSERT INTO event_dispatches (tenant_id, event_id, topic, status, next_retry_at, created_at, updated_at)
-  VALUES ('floor', ?1, 'floor.events', 'pending', ?2, ?2, ?2)`;
+  VALUES ('javascript', ?1, 'javascript.events', 'pending', ?2, ?2, ?2)`;
 
 export default {};
 
-export class FloorCore extends WorkerEntrypoint {
+export class JavaScriptCore extends WorkerEntrypoint {
   async record(body) {
     const id = crypto.randomUUID();
     const now = new Date().toISOString();

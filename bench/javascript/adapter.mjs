@@ -1,4 +1,4 @@
-// The floor's door: reads the body and hands it on. No check of any kind.
+// A hand-written door: reads the body and hands it on. No check of any kind.
 
 export default {
   async fetch(request, env) {
