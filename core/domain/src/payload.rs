@@ -45,11 +45,6 @@ impl Payload {
         &self.0
     }
 
-    /// The text itself.
-    pub fn into_string(self) -> String {
-        self.0
-    }
-
     /// Whether the ledger row holds it; a larger one goes to R2.
     pub fn is_inline(&self) -> bool {
         self.0.len() <= PAYLOAD_INLINE_BYTES_MAX
