@@ -1,13 +1,21 @@
 //! What the provider is told: 2xx only for what the ledger has, and a status that makes it try again exactly when that helps.
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use swarm_client::{PublishError, Receipt, ReceiptStatus, RefusalCode};
-use swarm_cloudflare::Misconfigured;
+use swarm_cloudflare::{Misconfigured, js};
 use swarm_verify::Rejection;
 use wasm_bindgen::JsValue;
-use web_sys::{Headers, Response, ResponseInit};
+use wasm_bindgen::prelude::wasm_bindgen;
+use web_sys::Response;
 
 use crate::LOG;
+
+#[wasm_bindgen(module = "/src/answer.mjs")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = jsonResponse)]
+    fn json_response(status: u16, body: &str, header: &str, value: &str) -> Result<Response, JsValue>;
+}
 
 /// When a provider should try again.
 const RETRY_AFTER_SECONDS: &str = "30";
@@ -60,6 +68,12 @@ impl Refusal {
     }
 }
 
+/// The body of a 2xx.
+#[derive(Serialize)]
+struct Answer<'a> {
+    events: &'a [Receipt],
+}
+
 /// The HTTP answer to events that the core has answered for. The worst receipt decides; a retry of the request then finds
 /// the others to be duplicates.
 pub fn receipts(receipts: &[Receipt]) -> Result<Response, JsValue> {
@@ -70,7 +84,7 @@ pub fn receipts(receipts: &[Receipt]) -> Result<Response, JsValue> {
     }
     let worst = receipts.iter().map(status).max_by_key(|status| severity(*status)).unwrap_or(200);
     match worst {
-        200 | 202 => respond(worst, &json!({ "events": receipts })),
+        200 | 202 => respond(worst, &Answer { events: receipts }),
         503 => Refusal::Unavailable.response(),
         413 => error(413, "payload_too_large", "an event is larger than the gateway takes"),
         403 => error(403, "forbidden", "this address does not take events of that tenant or type"),
@@ -100,17 +114,12 @@ fn error(status: u16, code: &str, message: &str) -> Result<Response, JsValue> {
     respond(status, &json!({ "error": { "code": code, "message": message } }))
 }
 
-fn respond(status: u16, body: &Value) -> Result<Response, JsValue> {
-    let headers = Headers::new()?;
-    headers.set("content-type", "application/json")?;
-    if status == 503 {
-        headers.set("retry-after", RETRY_AFTER_SECONDS)?;
-    }
-    if status == 405 {
-        headers.set("allow", "POST")?;
-    }
-    let init = ResponseInit::new();
-    init.set_status(status);
-    init.set_headers(&headers);
-    Response::new_with_opt_str_and_init(Some(&body.to_string()), &init)
+fn respond<T: Serialize>(status: u16, body: &T) -> Result<Response, JsValue> {
+    let body = serde_json::to_string(body).map_err(|error| js::error(&error.to_string()))?;
+    let (header, value) = match status {
+        405 => ("allow", "POST"),
+        503 => ("retry-after", RETRY_AFTER_SECONDS),
+        _ => ("", ""),
+    };
+    json_response(status, &body, header, value)
 }

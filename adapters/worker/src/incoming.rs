@@ -1,12 +1,10 @@
-//! What arrives: headers, and a body of which no more than the limit is ever held.
+//! What arrives: headers and a body.
 
-use js_sys::Uint8Array;
-use swarm_cloudflare::js;
+use swarm_cloudflare::body::{self, BodyError};
 use swarm_verify::Headers;
+use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
-use web_sys::{ReadableStreamDefaultReader, Request};
+use web_sys::Request;
 
 use crate::answer::Refusal;
 
@@ -22,38 +20,10 @@ pub fn headers(request: &Request) -> Result<Headers, Refusal> {
     Ok(lines.split('\n').filter_map(|line| line.split_once(':')).collect())
 }
 
-/// The whole body. One that says it is too large is not read at all; one that does not say is read until it is too large.
+/// The whole body, if it is not larger than the limit.
 pub async fn body(request: &Request, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
-    let stated = request.headers().get("content-length").ok().flatten();
-    match stated.and_then(|length| length.parse::<usize>().ok()) {
-        Some(length) if length > bytes_max => Err(Refusal::TooLarge(bytes_max)),
-        Some(_) => whole(request).await.map_err(|_| Refusal::Unreadable),
-        None => bounded(request, bytes_max).await,
-    }
-}
-
-async fn whole(request: &Request) -> Result<Vec<u8>, JsValue> {
-    let buffer = JsFuture::from(request.array_buffer()?).await?;
-    Ok(Uint8Array::new(&buffer).to_vec())
-}
-
-async fn bounded(request: &Request, bytes_max: usize) -> Result<Vec<u8>, Refusal> {
-    let mut body = Vec::new();
-    let Some(stream) = request.body() else { return Ok(body) };
-    let reader: ReadableStreamDefaultReader = stream.get_reader().unchecked_into();
-    while let Some(chunk) = next_chunk(&reader).await.map_err(|_| Refusal::Unreadable)? {
-        if body.len() + chunk.length() as usize > bytes_max {
-            // The rest of the upload is not wanted; whether it can still be cut off changes nothing for the answer.
-            let _ = reader.cancel();
-            return Err(Refusal::TooLarge(bytes_max));
-        }
-        body.extend(chunk.to_vec());
-    }
-    Ok(body)
-}
-
-async fn next_chunk(reader: &ReadableStreamDefaultReader) -> Result<Option<Uint8Array>, JsValue> {
-    let read = JsFuture::from(reader.read()).await?;
-    let value = js::property(&read, "value");
-    Ok(if value.is_undefined() { None } else { Some(value.dyn_into()?) })
+    body::read(request, bytes_max).await.map_err(|error| match error {
+        BodyError::TooLarge(max) => Refusal::TooLarge(max),
+        BodyError::Unreadable => Refusal::Unreadable,
+    })
 }

@@ -8,7 +8,6 @@ use swarm_cloudflare::{js, runtime};
 pub use swarm_domain::receipt::{DispatchReceipt, Receipt, ReceiptStatus, Recorded, RefusalCode, Refused};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
-use wasm_bindgen_futures::JsFuture;
 
 /// How long a call may take. RPC calls have been seen to never settle, and a provider gives up after a few seconds anyway.
 const DEADLINE_MS: u64 = 8_000;
@@ -120,8 +119,7 @@ impl Event {
 /// The answer as JSON text.
 async fn settled(call: Result<js_sys::Promise, JsValue>) -> Result<String, PublishError> {
     let fault = |error: JsValue| PublishError::Fault(js::error_message(&error));
-    let promise = JsFuture::from(call.map_err(fault)?);
-    let answer = runtime::within_ms(DEADLINE_MS, promise).await.ok_or(PublishError::TimedOut)?;
+    let answer = runtime::within_ms(DEADLINE_MS, &call.map_err(fault)?).await.ok_or(PublishError::TimedOut)?;
     let text = answer.and_then(|answer| js_sys::JSON::stringify(&answer)).map_err(fault)?;
     Ok(String::from(text))
 }

@@ -1,14 +1,22 @@
 //! A ledger shard on D1.
 
-use js_sys::Array;
+use js_sys::Promise;
+use serde_json::value::RawValue;
 use swarm_domain::ports::{
     Outcome, SQL_INTEGER_MAX, SQL_PARAMETERS_MAX, SQL_TEXT_BYTES_MAX, Sql, SqlError, Statement, Value,
 };
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen_futures::JsFuture;
-use worker_sys::{D1Database, D1PreparedStatement};
+use worker_sys::D1Database;
 
 use crate::js;
+
+#[wasm_bindgen(module = "/src/d1.mjs")]
+extern "C" {
+    #[wasm_bindgen(js_name = batch)]
+    fn run_batch(database: &D1Database, texts: &str, shape: &str) -> Promise;
+}
 
 /// One D1 database.
 #[derive(Clone, Debug)]
@@ -19,17 +27,6 @@ impl D1Shard {
     pub fn new(database: D1Database) -> Self {
         Self(database)
     }
-
-    fn prepare(&self, statement: &Statement) -> Result<D1PreparedStatement, SqlError> {
-        if statement.values.len() > SQL_PARAMETERS_MAX {
-            return Err(SqlError::Failed(format!("more than {SQL_PARAMETERS_MAX} parameters")));
-        }
-        let values = Array::new();
-        for value in &statement.values {
-            values.push(&bound(value)?);
-        }
-        self.0.prepare(statement.sql).and_then(|prepared| prepared.bind(values)).map_err(|e| thrown(&e))
-    }
 }
 
 impl Sql for D1Shard {
@@ -37,43 +34,72 @@ impl Sql for D1Shard {
         if statements.is_empty() {
             return Ok(Vec::new());
         }
-        let prepared = Array::new();
-        for statement in &statements {
-            prepared.push(self.prepare(statement)?.as_ref());
-        }
-        let answer = self.0.batch(prepared).map_err(|e| thrown(&e))?;
-        let results = JsFuture::from(answer).await.map_err(|e| thrown(&e))?;
-        Array::from(&results).iter().map(|result| outcome(&result)).collect()
+        let call = Call::of(&statements)?;
+        let answer = JsFuture::from(run_batch(&self.0, &call.texts, &call.shape)).await;
+        outcomes(&answer.map_err(|e| thrown(&e))?.as_string().unwrap_or_default())
     }
 }
 
-/// Refuses what D1 would not keep as it is: numbers cross as doubles, and the local runtime takes rows that production does not.
-fn bound(value: &Value) -> Result<JsValue, SqlError> {
-    match value {
-        Value::Null => Ok(JsValue::NULL),
-        Value::Text(text) if text.len() > SQL_TEXT_BYTES_MAX => Err(SqlError::Failed(format!(
-            "a text of {} bytes; the limit is {SQL_TEXT_BYTES_MAX}",
-            text.len()
-        ))),
-        Value::Text(text) => Ok(JsValue::from_str(text)),
-        Value::Integer(number) if number.unsigned_abs() <= SQL_INTEGER_MAX.unsigned_abs() => {
-            Ok(JsValue::from_f64(*number as f64))
+/// Statements on their way to JavaScript; `d1.mjs` says how they are written.
+#[derive(Default)]
+struct Call {
+    texts: String,
+    shape: String,
+}
+
+impl Call {
+    /// Refuses what D1 would not keep as it is: numbers cross as doubles, and the local runtime takes rows that production
+    /// does not.
+    fn of(statements: &[Statement]) -> Result<Self, SqlError> {
+        let mut call = Self::default();
+        for statement in statements {
+            if statement.values.len() > SQL_PARAMETERS_MAX {
+                return Err(SqlError::Failed(format!("more than {SQL_PARAMETERS_MAX} parameters")));
+            }
+            call.shape.push_str(if call.shape.is_empty() { "[[" } else { "],[" });
+            call.push_text(statement.sql);
+            for value in &statement.values {
+                call.shape.push(',');
+                call.push_value(value)?;
+            }
         }
-        Value::Integer(number) => Err(SqlError::Failed(format!("{number} is beyond what D1 keeps exactly"))),
+        call.shape.push_str("]]");
+        Ok(call)
+    }
+
+    fn push_value(&mut self, value: &Value) -> Result<(), SqlError> {
+        match value {
+            Value::Null => self.shape.push_str("null"),
+            Value::Text(text) if text.len() > SQL_TEXT_BYTES_MAX => {
+                let problem = format!("a text of {} bytes; the limit is {SQL_TEXT_BYTES_MAX}", text.len());
+                return Err(SqlError::Failed(problem));
+            }
+            Value::Text(text) => self.push_text(text),
+            Value::Integer(number) if number.unsigned_abs() <= SQL_INTEGER_MAX.unsigned_abs() => {
+                self.shape.push_str(&format!("[{number}]"));
+            }
+            Value::Integer(number) => {
+                return Err(SqlError::Failed(format!("{number} is beyond what D1 keeps exactly")));
+            }
+        }
+        Ok(())
+    }
+
+    /// JavaScript counts in units of UTF-16.
+    fn push_text(&mut self, text: &str) {
+        self.shape.push_str(&text.encode_utf16().count().to_string());
+        self.texts.push_str(text);
     }
 }
 
-/// Rows cross as one JSON text: a single crossing however many rows and columns there are.
-fn outcome(result: &JsValue) -> Result<Outcome, SqlError> {
-    let changes = js::property(&js::property(result, "meta"), "changes").as_f64().unwrap_or(0.0) as u64;
-    let rows = match js::property(result, "results").dyn_ref::<Array>() {
-        Some(rows) if rows.length() > 0 => {
-            let text = js_sys::JSON::stringify(rows).map_err(|e| thrown(&e))?;
-            text.as_string().unwrap_or_default()
-        }
-        _ => String::new(),
+fn outcomes(answer: &str) -> Result<Vec<Outcome>, SqlError> {
+    let unexpected = |e| SqlError::Failed(format!("unexpected answer: {e}"));
+    let results: Vec<(Option<&RawValue>, u64)> = serde_json::from_str(answer).map_err(unexpected)?;
+    let outcome = |(rows, changes): (Option<&RawValue>, u64)| {
+        let rows = rows.map(|rows| rows.get().to_owned()).unwrap_or_default();
+        Outcome { rows, changes }
     };
-    Ok(Outcome { rows, changes })
+    Ok(results.into_iter().map(outcome).collect())
 }
 
 fn thrown(error: &JsValue) -> SqlError {
@@ -99,6 +125,27 @@ fn sort(message: String) -> SqlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_cut_apart_by_utf16_units() {
+        let values = vec![Value::Null, (-7).into(), "é\u{1F600}".into(), "".into()];
+        let call = Call::of(&[Statement::new("a ?", values), Statement::new("b", vec![])]).unwrap();
+        assert_eq!(call.texts, "a ?é\u{1F600}b");
+        assert_eq!(call.shape, "[[3,null,[-7],3,0],[1]]");
+    }
+
+    #[test]
+    fn rows_keep_their_text() {
+        let read = outcomes(r#"[[null,1],[[{"n": 1.50}],0]]"#).unwrap();
+        assert_eq!(
+            read,
+            [
+                Outcome { rows: String::new(), changes: 1 },
+                Outcome { rows: r#"[{"n": 1.50}]"#.into(), changes: 0 }
+            ]
+        );
+        assert!(matches!(outcomes("{}"), Err(SqlError::Failed(_))));
+    }
 
     #[test]
     fn errors_are_sorted_by_what_they_leave_behind() {

@@ -3,10 +3,9 @@
 use std::cell::Cell;
 use std::future::Future;
 
-use futures_util::future::{Either, select};
-use js_sys::{Function, Promise};
-use wasm_bindgen::JsValue;
+use js_sys::{Array, Function, Promise};
 use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use worker_sys::Context;
 
@@ -16,6 +15,7 @@ extern "C" {
     fn start_timer(callback: &Function, ms: f64) -> JsValue;
     #[wasm_bindgen(js_name = stopTimer)]
     fn stop_timer(timer: &JsValue);
+    fn within(promise: &Promise, ms: f64) -> Promise;
 }
 
 /// A running timer; dropping it stops it, so that a deadline that was met leaves nothing behind.
@@ -35,11 +35,11 @@ pub async fn sleep_ms(ms: u64) {
     let _ = JsFuture::from(rang).await;
 }
 
-/// The future's value, or `None` if it takes longer than `ms` milliseconds.
-pub async fn within_ms<F: Future>(ms: u64, future: F) -> Option<F::Output> {
-    match select(Box::pin(future), Box::pin(sleep_ms(ms))).await {
-        Either::Left((value, _)) => Some(value),
-        Either::Right(_) => None,
+/// What the promise brings, or `None` if it takes longer than `ms` milliseconds.
+pub async fn within_ms(ms: u64, promise: &Promise) -> Option<Result<JsValue, JsValue>> {
+    match JsFuture::from(within(promise, ms as f64)).await {
+        Ok(settled) => settled.dyn_ref::<Array>().map(|value| Ok(value.get(0))),
+        Err(error) => Some(Err(error)),
     }
 }
 

@@ -7,7 +7,7 @@
 //! A duplicate writes nothing. Topics that are due and that nobody has claimed are sent again, with the payload that was
 //! stored first.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use futures_util::future::join_all;
 use serde::Deserialize;
@@ -33,11 +33,14 @@ pub const INSERT_EVENT: &str = "
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
     ON CONFLICT (tenant_id, event_id) DO NOTHING";
 
-/// Records the dispatches of an event, if this very call recorded the event.
+/// Records the dispatches of those events that this very call recorded. The plus keeps SQLite from peeking at the bound value,
+/// for which it would compile the statement anew each time.
 pub const INSERT_DISPATCHES: &str = "
     INSERT INTO event_dispatches (tenant_id, event_id, topic, status, next_retry_at, claimed_by, created_at, updated_at)
-    SELECT ?1, ?2, t.value, 'pending', ?3, ?4, ?5, ?5 FROM json_each(?6) t
-     WHERE EXISTS (SELECT 1 FROM event_ledger WHERE tenant_id = ?1 AND event_id = ?2 AND receipt = ?4)
+    SELECT l.tenant_id, l.event_id, k.value ->> 2, 'pending', ?2, l.receipt, l.created_at, l.created_at
+      FROM json_each(?1) k
+      JOIN event_ledger l ON l.tenant_id = k.value ->> 0 AND l.event_id = k.value ->> 1
+     WHERE +l.receipt = ?3
     ON CONFLICT DO NOTHING";
 
 /// Reads how the events of a call stand.
@@ -73,6 +76,8 @@ struct Candidate {
     index: usize,
     event: PlatformEvent,
     payload_hash: String,
+    /// Where the blob store keeps the payload, if it is too large for the row.
+    payload_ref: Option<String>,
     topics: Vec<Topic>,
 }
 
@@ -90,8 +95,8 @@ struct RecordedRow {
 /// The rows of one event, or why there are none.
 type Standing = Result<Vec<RecordedRow>, Refused>;
 
-/// The answers of queues, by dispatch.
-type Sends = HashMap<DispatchKey, Settlement>;
+/// The answers of queues, by dispatch, in an order that depends on nothing else.
+type Sends = BTreeMap<DispatchKey, Settlement>;
 
 impl<S: Sql, Q: Queues, B: Blobs> Acceptor<'_, S, Q, B> {
     /// Accepts events in order. `token` is random and unique to the call: it tells the call which events it recorded
@@ -107,7 +112,7 @@ impl<S: Sql, Q: Queues, B: Blobs> Acceptor<'_, S, Q, B> {
         let mut receipts = BTreeMap::new();
         let mut candidates = Vec::new();
         for (index, input) in inputs.into_iter().enumerate() {
-            match self.admit(caller, index, input) {
+            match self.admit(caller, index, input, now) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(refused) => drop(receipts.insert(index, Receipt::Refused(refused))),
             }
@@ -130,11 +135,19 @@ impl<S: Sql, Q: Queues, B: Blobs> Acceptor<'_, S, Q, B> {
         Accepted { receipts: receipts.into_values().collect(), settlements: sends.into_values().collect() }
     }
 
-    fn admit(&self, caller: &Caller, index: usize, input: EventInput) -> Result<Candidate, Refused> {
+    fn admit(
+        &self,
+        caller: &Caller,
+        index: usize,
+        input: EventInput,
+        now: Timestamp,
+    ) -> Result<Candidate, Refused> {
         let event = PlatformEvent::parse(input, caller.only_tenant())?;
         let topics = self.routes.topics_for(&event.envelope.tenant_id, &event.envelope.event_type);
         caller.authorize(&event.envelope, &topics)?;
-        Ok(Candidate { index, payload_hash: event.payload.hash(), event, topics })
+        let payload_hash = event.payload.hash();
+        let payload_ref = (!event.payload.is_inline()).then(|| blob_key(&payload_hash, now));
+        Ok(Candidate { index, payload_hash, payload_ref, event, topics })
     }
 
     /// Puts large payloads where their rows will point, before the rows exist: a crash in between leaves an object that
@@ -145,11 +158,9 @@ impl<S: Sql, Q: Queues, B: Blobs> Acceptor<'_, S, Q, B> {
         receipts: &mut BTreeMap<usize, Receipt>,
     ) -> Vec<Candidate> {
         let puts = candidates.iter().map(async |candidate| {
-            if candidate.event.payload.is_inline() {
-                return Ok(());
-            }
+            let Some(key) = &candidate.payload_ref else { return Ok(()) };
             let bytes = candidate.event.payload.as_str().as_bytes().to_vec();
-            self.blobs.put(&blob_key(&candidate.payload_hash), bytes).await
+            self.blobs.put(key, bytes).await
         });
         let stored = join_all(puts).await;
         let mut kept = Vec::new();
@@ -187,7 +198,7 @@ impl<S: Sql, Q: Queues, B: Blobs> Acceptor<'_, S, Q, B> {
         now: Timestamp,
         claimant: &Claimant,
     ) -> Vec<Claimed> {
-        let (mut claimed, mut due) = (Vec::new(), HashSet::new());
+        let (mut claimed, mut due) = (Vec::new(), BTreeSet::new());
         for (candidate, rows) in events.iter().filter_map(|(c, s)| Some((c, s.as_ref().ok()?))) {
             if is_first(rows, claimant) {
                 claimed.extend(candidate.topics.iter().map(|topic| candidate.claimed(topic)));
@@ -223,13 +234,13 @@ impl Candidate {
 
     /// The dispatch to one topic, as this call has just recorded it.
     fn claimed(&self, topic: &Topic) -> Claimed {
-        let body = if self.event.payload.is_inline() {
-            Body::Inline(self.event.payload.as_str().to_owned())
-        } else {
-            Body::Blob(blob_key(&self.payload_hash))
+        let body = match &self.payload_ref {
+            None => Body::Inline(self.event.payload.as_str().to_owned()),
+            Some(key) => Body::Blob(key.clone()),
         };
         let envelope = self.event.envelope.clone();
-        let message = Message { envelope, body, topic: topic.clone(), replay_of: None, attempt: 1 };
+        let message =
+            Message { envelope, body, topic: topic.clone(), replay_of: None, replay: 0, attempt: 1 };
         Claimed { message, attempts: 0 }
     }
 }
@@ -256,13 +267,11 @@ async fn record_in_shard<S: Sql>(
     now: Timestamp,
     claimant: &Claimant,
 ) -> Result<Vec<RecordedRow>, SqlError> {
-    let mut statements = Vec::with_capacity(2 * candidates.len() + 1);
+    let mut statements = Vec::with_capacity(candidates.len() + 2);
     for candidate in candidates {
         statements.push(insert_event(candidate, now, claimant)?);
-        if !candidate.topics.is_empty() {
-            statements.push(insert_dispatches(candidate, now, claimant)?);
-        }
     }
+    statements.extend(insert_dispatches(candidates, claimant)?);
     let keys: Vec<_> = candidates.iter().map(Candidate::key).collect();
     statements.push(Statement::new(READ_RECORDED, vec![json_rows(&keys)?.into()]));
     let last = statements.len() - 1;
@@ -273,10 +282,9 @@ async fn record_in_shard<S: Sql>(
 fn insert_event(candidate: &Candidate, now: Timestamp, claimant: &Claimant) -> Result<Statement, SqlError> {
     let envelope = &candidate.event.envelope;
     let context = serde_json::to_string(&envelope.context).map_err(|e| SqlError::Failed(e.to_string()))?;
-    let (payload, payload_ref) = if candidate.event.payload.is_inline() {
-        (candidate.event.payload.as_str().into(), Value::Null)
-    } else {
-        (Value::Null, blob_key(&candidate.payload_hash).into())
+    let (payload, payload_ref) = match &candidate.payload_ref {
+        None => (candidate.event.payload.as_str().into(), Value::Null),
+        Some(key) => (Value::Null, key.as_str().into()),
     };
     let values = vec![
         envelope.tenant_id.as_str().into(),
@@ -295,20 +303,18 @@ fn insert_event(candidate: &Candidate, now: Timestamp, claimant: &Claimant) -> R
     Ok(Statement::new(INSERT_EVENT, values))
 }
 
-fn insert_dispatches(
-    candidate: &Candidate,
-    now: Timestamp,
-    claimant: &Claimant,
-) -> Result<Statement, SqlError> {
-    let values = vec![
-        candidate.event.envelope.tenant_id.as_str().into(),
-        candidate.event.envelope.id.as_str().into(),
-        claimant.until.into(),
-        claimant.token.as_str().into(),
-        now.into(),
-        json_rows(&candidate.topics)?.into(),
-    ];
-    Ok(Statement::new(INSERT_DISPATCHES, values))
+/// All dispatches of the call in one statement; none if no route matched.
+fn insert_dispatches(candidates: &[Candidate], claimant: &Claimant) -> Result<Option<Statement>, SqlError> {
+    let dispatches = candidates.iter().flat_map(|candidate| {
+        let (tenant_id, event_id) = candidate.key();
+        candidate.topics.iter().map(move |topic| (tenant_id, event_id, topic))
+    });
+    let rows: Vec<_> = dispatches.collect();
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let values = vec![json_rows(&rows)?.into(), claimant.until.into(), claimant.token.as_str().into()];
+    Ok(Some(Statement::new(INSERT_DISPATCHES, values)))
 }
 
 /// Gives each candidate the rows that are its own.
