@@ -21,6 +21,8 @@ CREATE TABLE event_ledger (
 
 CREATE UNIQUE INDEX event_ledger_identity ON event_ledger (tenant_id, event_id);
 CREATE INDEX event_ledger_by_tenant ON event_ledger (tenant_id, created_at);
+-- Tells whether anything still refers to an object. Only events with a large payload pay for it.
+CREATE INDEX event_ledger_by_ref ON event_ledger (payload_ref) WHERE payload_ref IS NOT NULL;
 
 CREATE TABLE event_dispatches (
   tenant_id     TEXT NOT NULL,
@@ -34,18 +36,23 @@ CREATE TABLE event_dispatches (
   claimed_by    TEXT,                       -- the run that is about to send it, until next_retry_at
   lease         TEXT,                       -- until when a consumer owns it
   lease_holder  TEXT,                       -- the run of the consumer that owns it
+  starts        INTEGER NOT NULL DEFAULT 0, -- leases taken since a consumer last came to an end with it, good or bad
+  replays       INTEGER NOT NULL DEFAULT 0, -- how often operators had it repeated; messages of an earlier count are void
   replay_of     TEXT,                       -- the incident or delivery that an operator had repeated
   last_error    TEXT,
   created_at    TEXT NOT NULL,
   updated_at    TEXT NOT NULL,
   PRIMARY KEY (tenant_id, event_id, topic),
   FOREIGN KEY (tenant_id, event_id) REFERENCES event_ledger (tenant_id, event_id),
-  CHECK ((status IN ('pending', 'failed', 'enqueued')) = (next_retry_at IS NOT NULL)),
+  -- A dead letter is looked at again until its incident exists, in case the letter itself gets lost.
+  CHECK (next_retry_at IS NOT NULL OR status NOT IN ('pending', 'failed', 'enqueued')),
+  CHECK (next_retry_at IS NULL OR status NOT IN ('delivered', 'dlq_abandoned')),
   CHECK ((lease IS NULL) = (lease_holder IS NULL))
 ) STRICT, WITHOUT ROWID;
 
--- Only rows that somebody must look at again; one that is delivered costs nothing here.
-CREATE INDEX event_dispatches_due ON event_dispatches (next_retry_at) WHERE next_retry_at IS NOT NULL;
+-- Only rows that somebody must look at again; one that is delivered costs nothing here. By topic, so that the sweeper serves
+-- each topic from its own end of the index, however long the queue of another is.
+CREATE INDEX event_dispatches_due ON event_dispatches (topic, next_retry_at) WHERE next_retry_at IS NOT NULL;
 
 -- Where each event stands as a whole, derived so that it costs no row. `EventState::of` says the same in Rust.
 CREATE VIEW event_status AS

@@ -74,9 +74,15 @@ impl Bindings {
 
     /// A variable that is JSON, as text, whether the config gives it as text or as JSON itself.
     pub fn json_var(&self, name: &str) -> Result<String, Misconfigured> {
-        let value = self.binding(name).ok_or_else(|| missing("variable", name))?;
+        self.optional_json_var(name)?.ok_or_else(|| missing("variable", name))
+    }
+
+    /// A variable that is JSON and need not be there.
+    pub fn optional_json_var(&self, name: &str) -> Result<Option<String>, Misconfigured> {
+        let Some(value) = self.binding(name) else { return Ok(None) };
         let json = || js_sys::JSON::stringify(&value).ok().map(String::from);
-        value.as_string().or_else(json).ok_or_else(|| Misconfigured(format!("variable {name} is not JSON")))
+        let text = value.as_string().or_else(json);
+        text.map(Some).ok_or_else(|| Misconfigured(format!("variable {name} is not JSON")))
     }
 
     /// A variable that is a whole number, or its default.

@@ -4,6 +4,8 @@ use swarm_domain::ports::Clock;
 use swarm_domain::time::Timestamp;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::runtime;
+
 /// `Date.now()`.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock;
@@ -11,6 +13,10 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_unix_ms(js_sys::Date::now() as i64)
+    }
+
+    async fn sleep_ms(&self, ms: u64) {
+        runtime::sleep_ms(ms).await;
     }
 }
 

@@ -29,6 +29,11 @@ pub fn error_message(error: &JsValue) -> String {
     message
 }
 
+/// The stack of an exception, if it has one. Its first line is the message again.
+pub fn error_stack(error: &JsValue) -> Option<String> {
+    text(error, "stack").filter(|stack| !stack.is_empty())
+}
+
 /// A plain object with these properties.
 pub fn object(properties: &[(&str, JsValue)]) -> JsValue {
     let object = js_sys::Object::new();

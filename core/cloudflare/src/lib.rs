@@ -6,6 +6,7 @@
 
 pub mod bindings;
 pub mod blobs;
+pub mod body;
 pub mod clock;
 pub mod d1;
 pub mod inbox;
@@ -13,9 +14,11 @@ pub mod js;
 pub mod log;
 pub mod queues;
 pub mod runtime;
+pub mod sinks;
 
 pub use bindings::{Bindings, Misconfigured};
 pub use blobs::R2Blobs;
 pub use clock::SystemClock;
 pub use d1::D1Shard;
 pub use queues::TopicQueues;
+pub use sinks::HttpSinks;

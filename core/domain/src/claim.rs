@@ -12,8 +12,8 @@ use crate::event::{Context, Envelope};
 use crate::ledger::{DispatchKey, batch_with_retry, json_rows, outcome};
 use crate::limits::SEND_LEASE_MS;
 use crate::message::{Body, Message};
-use crate::ports::{Sql, SqlError, Statement};
-use crate::states::{DispatchEvent, sql_state_after, sql_states_before};
+use crate::ports::{Outcome, Sql, SqlError, Statement};
+use crate::states::{DispatchEvent, sql_states_before};
 use crate::time::Timestamp;
 use crate::topic::Topic;
 
@@ -35,6 +35,21 @@ pub struct Claims {
     pub unreadable: Vec<SqlError>,
 }
 
+impl Claims {
+    /// The rows of a statement that reads claims: the columns of [`READ_NAMED`].
+    pub(crate) fn read(rows: &Outcome) -> Result<Self, SqlError> {
+        let mut claims = Self::default();
+        // Row by row, so that one that somebody has damaged costs no other its turn.
+        for row in rows.decode::<Box<RawValue>>()? {
+            match Claimed::read(row.get()) {
+                Ok(claimed) => claims.claimed.push(claimed),
+                Err(problem) => claims.unreadable.push(unreadable(row.get(), &problem)),
+            }
+        }
+        Ok(claims)
+    }
+}
+
 /// The signature of a run: a random token, and until when its claims hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimant {
@@ -51,19 +66,6 @@ impl Claimant {
     }
 }
 
-/// Claims what is due, oldest first, whatever its topic.
-pub static CLAIM_DUE: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "UPDATE event_dispatches SET status = {after}, next_retry_at = ?1, claimed_by = ?2, updated_at = ?3
-          WHERE (tenant_id, event_id, topic) IN (
-                SELECT tenant_id, event_id, topic FROM event_dispatches
-                 WHERE next_retry_at <= ?3 AND status IN ({before}) AND (lease IS NULL OR lease <= ?3)
-                 ORDER BY next_retry_at LIMIT ?4)",
-        after = sql_state_after(DispatchEvent::Claim),
-        before = sql_states_before(DispatchEvent::Claim),
-    )
-});
-
 /// Claims those of the named dispatches that are due and not yet in their queue.
 pub static CLAIM_NAMED: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -75,13 +77,15 @@ pub static CLAIM_NAMED: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Reads what a run has claimed, with all that a message needs.
-pub const READ_CLAIMED: &str = "
-    SELECT d.tenant_id, d.event_id, d.topic, d.attempts, d.replay_of,
+/// Reads which of the named dispatches a run has claimed, with all that a message needs.
+pub const READ_NAMED: &str = "
+    SELECT d.tenant_id, d.event_id, d.topic, d.attempts, d.replays, d.replay_of,
            l.type, l.occurred_at, l.source, l.subject, l.context, l.payload, l.payload_ref
-      FROM event_dispatches d
+      FROM json_each(?1) k
+      JOIN event_dispatches d ON d.tenant_id = k.value ->> 'tenant_id' AND d.event_id = k.value ->> 'event_id'
+                             AND d.topic = k.value ->> 'topic'
       JOIN event_ledger l ON l.tenant_id = d.tenant_id AND l.event_id = d.event_id
-     WHERE d.next_retry_at = ?1 AND d.claimed_by = ?2";
+     WHERE d.next_retry_at = ?2 AND d.claimed_by = ?3";
 
 #[derive(Deserialize)]
 struct ClaimedRow {
@@ -89,6 +93,7 @@ struct ClaimedRow {
     event_id: String,
     topic: Topic,
     attempts: u32,
+    replays: u32,
     replay_of: Option<String>,
     r#type: String,
     occurred_at: Timestamp,
@@ -99,22 +104,6 @@ struct ClaimedRow {
     payload_ref: Option<String>,
 }
 
-/// Claims up to `limit` due dispatches of a shard. One round trip.
-pub async fn claim_due<S: Sql>(
-    shard: &S,
-    claimant: &Claimant,
-    now: Timestamp,
-    limit: usize,
-) -> Result<Claims, SqlError> {
-    let values = vec![
-        claimant.until.into(),
-        claimant.token.as_str().into(),
-        now.into(),
-        i64::try_from(limit).unwrap_or(i64::MAX).into(),
-    ];
-    claim(shard, claimant, Statement::new(&CLAIM_DUE, values)).await
-}
-
 /// Claims the named dispatches of a shard as far as they are due. One round trip.
 pub async fn claim_named<S: Sql>(
     shard: &S,
@@ -122,23 +111,18 @@ pub async fn claim_named<S: Sql>(
     now: Timestamp,
     keys: &[DispatchKey],
 ) -> Result<Claims, SqlError> {
+    let keys = json_rows(keys)?;
     let values =
-        vec![claimant.until.into(), claimant.token.as_str().into(), now.into(), json_rows(keys)?.into()];
-    claim(shard, claimant, Statement::new(&CLAIM_NAMED, values)).await
+        vec![claimant.until.into(), claimant.token.as_str().into(), now.into(), keys.as_str().into()];
+    let statements = vec![Statement::new(&CLAIM_NAMED, values), read_named(keys, claimant)];
+    let outcomes = batch_with_retry(shard, statements).await?;
+    Claims::read(outcome(&outcomes, 1)?)
 }
 
-async fn claim<S: Sql>(shard: &S, claimant: &Claimant, update: Statement) -> Result<Claims, SqlError> {
-    let read = Statement::new(READ_CLAIMED, vec![claimant.until.into(), claimant.token.as_str().into()]);
-    let outcomes = batch_with_retry(shard, vec![update, read]).await?;
-    let mut claims = Claims::default();
-    // Row by row, so that one that somebody has damaged costs no other its turn.
-    for row in outcome(&outcomes, 1)?.decode::<Box<RawValue>>()? {
-        match Claimed::read(row.get()) {
-            Ok(claimed) => claims.claimed.push(claimed),
-            Err(problem) => claims.unreadable.push(unreadable(row.get(), &problem)),
-        }
-    }
-    Ok(claims)
+/// Reads a run's own claims among the keys of a JSON array, whose objects may have further fields.
+pub(crate) fn read_named(keys: String, claimant: &Claimant) -> Statement {
+    let values = vec![keys.into(), claimant.until.into(), claimant.token.as_str().into()];
+    Statement::new(READ_NAMED, values)
 }
 
 /// Names the row by its key alone: the payload may hold what no log should.
@@ -155,7 +139,8 @@ fn unreadable(row: &str, problem: &serde_json::Error) -> SqlError {
 }
 
 impl Claimed {
-    fn read(row: &str) -> Result<Self, serde_json::Error> {
+    /// Reads one row with the columns of [`READ_NAMED`].
+    pub(crate) fn read(row: &str) -> Result<Self, serde_json::Error> {
         let row: ClaimedRow = serde_json::from_str(row)?;
         let context: Context = serde_json::from_str(&row.context)?;
         let body = match (row.payload, row.payload_ref) {
@@ -172,8 +157,14 @@ impl Claimed {
             subject: row.subject,
             context,
         };
-        let message =
-            Message { envelope, body, topic: row.topic, replay_of: row.replay_of, attempt: row.attempts + 1 };
+        let message = Message {
+            envelope,
+            body,
+            topic: row.topic,
+            replay_of: row.replay_of,
+            replay: row.replays,
+            attempt: row.attempts + 1,
+        };
         Ok(Self { message, attempts: row.attempts })
     }
 }

@@ -5,7 +5,12 @@ use sha2::{Digest, Sha256};
 /// The SHA-256 of a payload's text, in lower-case hex. Names the payload in R2 and tells whether a repeated event brought
 /// the same one.
 pub fn payload_hash(payload: &str) -> String {
-    hex::encode(Sha256::digest(payload.as_bytes()))
+    content_hash(payload.as_bytes())
+}
+
+/// The SHA-256 of any bytes, in lower-case hex.
+pub fn content_hash(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
 }
 
 /// The id of an event that its sender gave none, or that the platform itself makes: `evt_` and the parts' stable hash. A

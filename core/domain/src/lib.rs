@@ -5,17 +5,25 @@
 //! random tokens arrive as arguments, so that a simulated run is a function of its seed.
 
 pub mod accept;
+pub mod alert;
+pub mod archive;
 pub mod caller;
 pub mod claim;
 pub mod event;
 pub mod ids;
+pub mod inbox;
+pub mod incident;
+pub mod lane;
 pub mod lease;
 pub mod ledger;
 pub mod limits;
 pub mod message;
+mod packing;
 pub mod payload;
 pub mod ports;
 pub mod receipt;
+pub mod replay;
+pub mod retention;
 pub mod routing;
 pub mod settle;
 pub mod states;

@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::event::{Context, Envelope};
+use crate::lease::Generation;
 use crate::ledger::DispatchKey;
-use crate::limits::{FIELD_BYTES_MAX, MESSAGE_INLINE_BYTES_MAX, PAYLOAD_INLINE_BYTES_MAX};
+use crate::limits::{FIELD_BYTES_MAX, MESSAGE_INLINE_BYTES_MAX, PAYLOAD_INLINE_BYTES_MAX, STACK_BYTES_MAX};
 use crate::time::Timestamp;
 use crate::topic::Topic;
 
@@ -36,6 +37,8 @@ pub struct Message {
     pub topic: Topic,
     /// The incident or delivery that this message repeats on an operator's wish.
     pub replay_of: Option<String>,
+    /// How often operators had the dispatch repeated when this was sent. A message of an earlier count is void.
+    pub replay: u32,
     /// How many times the gateway has sent it, this time included.
     pub attempt: u32,
 }
@@ -73,6 +76,8 @@ struct Head<'a> {
     payload_ref: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay_of: Option<&'a str>,
+    #[serde(skip_serializing_if = "is_zero")]
+    replay: u32,
     attempt: u32,
 }
 
@@ -95,7 +100,13 @@ struct Wire {
     payload: Option<Box<RawValue>>,
     payload_ref: Option<String>,
     replay_of: Option<String>,
+    #[serde(default)]
+    replay: u32,
     attempt: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A payload of `null` is a payload; only a missing field is none.
@@ -122,6 +133,7 @@ impl Message {
             context: &self.envelope.context,
             payload_ref,
             replay_of: self.replay_of.as_deref(),
+            replay: self.replay,
             attempt: self.attempt,
         };
         let mut text = serde_json::to_string(&head)?;
@@ -169,7 +181,8 @@ impl Message {
                 traceparent: wire.traceparent,
             },
         };
-        Ok(Self { envelope, body, topic: wire.topic, replay_of: wire.replay_of, attempt: wire.attempt })
+        let Wire { topic, replay_of, replay, attempt, .. } = wire;
+        Ok(Self { envelope, body, topic, replay_of, replay, attempt })
     }
 
     /// The dispatch that this message is about.
@@ -179,6 +192,11 @@ impl Message {
             event_id: self.envelope.id.clone(),
             topic: self.topic.clone(),
         }
+    }
+
+    /// The generation of that dispatch to which this message belongs.
+    pub fn generation(&self) -> Generation {
+        Generation { key: self.key(), replay: self.replay }
     }
 }
 
@@ -194,10 +212,28 @@ pub struct DeadLetter {
     pub attempts: u32,
     /// Why it was given up.
     pub error: String,
+    /// Where in the consumer's code. Letters of earlier releases have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
     /// When, in RFC 3339.
     pub failed_at: String,
     /// The message's text.
     pub message: String,
+}
+
+impl DeadLetter {
+    /// The version that this release writes, and the only one that it reads.
+    pub const VERSION: u32 = 1;
+
+    /// Reads a letter; `None` if the text is something else.
+    pub fn decode(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok().filter(|letter: &Self| letter.v == Self::VERSION)
+    }
+}
+
+/// A stack, cut to what is kept of it.
+pub fn short_stack(stack: &str) -> String {
+    stack.get(..stack.floor_char_boundary(STACK_BYTES_MAX)).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
@@ -206,13 +242,45 @@ mod tests {
 
     const INLINE: &str = include_str!("../tests/golden/message-v1-inline.json");
     const BLOB: &str = include_str!("../tests/golden/message-v1-ref.json");
+    const REPLAY: &str = include_str!("../tests/golden/message-v1-replay.json");
+    const LETTER: &str = include_str!("../tests/golden/dead-letter-v1.json");
+    const LETTER_WITH_STACK: &str = include_str!("../tests/golden/dead-letter-v1-stack.json");
 
     #[test]
     fn golden_messages_are_read_and_written_to_the_byte() {
-        for golden in [INLINE, BLOB] {
+        for golden in [INLINE, BLOB, REPLAY] {
             let message = Message::decode(golden.trim_end()).unwrap();
             assert_eq!(message.encode().unwrap(), golden.trim_end());
         }
+    }
+
+    #[test]
+    fn a_message_without_a_generation_is_of_the_first() {
+        let generations = [INLINE, BLOB, REPLAY].map(|golden| Message::decode(golden).unwrap().replay);
+        assert_eq!(generations, [0, 0, 2]);
+        for wrong in ["-1", "1.5", "\"1\"", "4294967296"] {
+            let text = REPLAY.replacen("\"replay\":2", &format!("\"replay\":{wrong}"), 1);
+            assert!(Message::decode(&text).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn golden_letters_are_read_and_written_to_the_byte() {
+        for (golden, has_stack) in [(LETTER, false), (LETTER_WITH_STACK, true)] {
+            let letter = DeadLetter::decode(golden.trim_end()).unwrap();
+            assert_eq!(serde_json::to_string(&letter).unwrap(), golden.trim_end());
+            assert_eq!(letter.stack.is_some(), has_stack);
+            assert!(Message::decode(&letter.message).is_ok());
+        }
+        for other in [INLINE, "hello", "{}", &LETTER.replacen("\"v\":1", "\"v\":2", 1)] {
+            assert_eq!(DeadLetter::decode(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_stack_is_cut_between_characters() {
+        assert_eq!(short_stack("short"), "short");
+        assert_eq!(short_stack(&format!("a{}", "é".repeat(STACK_BYTES_MAX))).len(), STACK_BYTES_MAX - 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 
 use crate::ids;
 use crate::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_DEPTH_MAX, PAYLOAD_INLINE_BYTES_MAX};
+use crate::time::{Timestamp, is_day};
 
 /// The text of one JSON value, without white space around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,9 +57,27 @@ impl Payload {
     }
 }
 
-/// Where R2 keeps the payload with this hash. Equal payloads share an object, and a put that runs twice changes nothing.
-pub fn blob_key(payload_hash: &str) -> String {
-    format!("payloads/{payload_hash}")
+/// Where the payloads of all days are.
+pub const BLOB_PREFIX: &str = "payloads/";
+
+/// Where R2 keeps the payload with this hash that arrives at `now`. Equal payloads of a day share an object, and a put that
+/// runs twice changes nothing.
+///
+/// The day is there for the sake of deleting. Only a payload that arrives makes its object wanted, so no object of a past
+/// day can ever become wanted again, and one that no event refers to may go without asking whether somebody is about to.
+pub fn blob_key(payload_hash: &str, now: Timestamp) -> String {
+    format!("{BLOB_PREFIX}{}/{payload_hash}", now.day())
+}
+
+/// The day of a payload's object, as `YYYY-MM-DD`, which sorts as text. `None` if the key is not of that form.
+pub fn blob_day(key: &str) -> Option<&str> {
+    let (day, hash) = key.strip_prefix(BLOB_PREFIX)?.split_once('/')?;
+    (is_day(day) && hash.len() == 64).then_some(day)
+}
+
+/// Whether an object of this key must hold the payload with this hash.
+pub fn is_blob_of(key: &str, payload_hash: &str) -> bool {
+    key.starts_with(BLOB_PREFIX) && key.rsplit('/').next() == Some(payload_hash)
 }
 
 /// The deepest nesting of brackets outside strings. Counts before the text is known to be JSON, because a parser that
@@ -111,6 +130,18 @@ mod tests {
         assert_eq!(payload(&nested(PAYLOAD_DEPTH_MAX + 1)), Err(InvalidPayload::TooDeep));
         assert_eq!(payload(&"[".repeat(1_000_000)), Err(InvalidPayload::TooDeep));
         assert!(payload(&format!("\"\\\"{}\"", "[".repeat(500))).is_ok());
+    }
+
+    #[test]
+    fn a_key_tells_the_day_and_the_hash() {
+        let hash = payload("{}").unwrap().hash();
+        let key = blob_key(&hash, Timestamp::from_unix_ms(1_767_237_943_042));
+        assert_eq!(key, format!("payloads/2026-01-01/{hash}"));
+        assert_eq!(blob_day(&key), Some("2026-01-01"));
+        assert!(is_blob_of(&key, &hash) && !is_blob_of(&key, "") && !is_blob_of(&hash, &hash));
+        for other in ["payloads/2026-01-01/x", "payloads/2026-1-1/", &format!("payloads/{hash}"), "events/"] {
+            assert_eq!(blob_day(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -117,12 +117,25 @@ pub trait Sql {
 /// Why a queue did not take a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The Worker has no binding for the topic.
+    /// The Worker has no binding for the topic, so it takes nothing.
     #[error("no binding {0} for this topic")]
     NoBinding(String),
-    /// The queue refused, or its answer was lost: **the message may be in the queue all the same.**
+    /// The queue behind the binding is gone or closed to us, so it takes nothing.
+    #[error("{0}")]
+    NoQueue(String),
+    /// The queue will never take this message. Of a batch, one message may be at fault, or only their number.
+    #[error("{0}")]
+    Rejected(String),
+    /// The queue did not take it this time, or its answer was lost: **the message may be in the queue all the same.**
     #[error("{0}")]
     Refused(String),
+}
+
+impl SendError {
+    /// Whether sending the same again is in vain until somebody changes a configuration or the message.
+    pub fn is_permanent(&self) -> bool {
+        !matches!(self, Self::Refused(_))
+    }
 }
 
 /// The topic queues, or with [`Queues::send_dead_letter`] the dead-letter queues, that this Worker may write to.
@@ -152,8 +165,64 @@ pub trait Blobs {
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, BlobError>;
 }
 
+/// An object in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its key.
+    pub key: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// A part of a list of objects, in the order of their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// The objects.
+    pub objects: Vec<Listed>,
+    /// Whether further ones follow.
+    pub more: bool,
+}
+
+/// What only those need who keep and clear away objects; whoever just stores and reads them cannot delete any.
+pub trait BlobKeeping: Blobs {
+    /// Copies an object over whatever is at the other key; `false` if there is nothing to copy. A crash leaves the copy or
+    /// none.
+    async fn copy(&self, from: &str, to: &str) -> Result<bool, BlobError>;
+
+    /// Lists objects whose keys begin with `prefix` and come after `after`.
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Listing, BlobError>;
+
+    /// Deletes objects; those that are not there count as deleted. A crash or an error leaves any of them.
+    async fn delete(&self, keys: &[String]) -> Result<(), BlobError>;
+}
+
+/// A message for a sink of alerts, ready to be posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Post {
+    /// Headers, with lower-case names.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, which is JSON.
+    pub body: String,
+}
+
+/// Why a sink did not take a message. It may have taken it all the same. The text holds neither address nor secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SinkError(pub String);
+
+/// Where operators read alerts. A sink's address is a secret, so only the port knows it.
+pub trait Sinks {
+    /// Posts a message to the sink of this name, and waits for its answer no longer than
+    /// [`ALERT_DEADLINE_MS`](crate::limits::ALERT_DEADLINE_MS). A crash after it leaves the message posted, so it is posted
+    /// again.
+    async fn post(&self, sink: &str, post: Post) -> Result<(), SinkError>;
+}
+
 /// The time. Only loops that run for long ask for it; everything else is told.
 pub trait Clock {
     /// Now.
     fn now(&self) -> Timestamp;
+
+    /// Waits. A crash meanwhile leaves nothing behind; who has waited looks at the clock and at the ledger again.
+    async fn sleep_ms(&self, ms: u64);
 }

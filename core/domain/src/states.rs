@@ -30,7 +30,7 @@ pub enum DispatchEvent {
     Sent,
     /// The queue did not take it.
     SendFailed,
-    /// It failed as often as is allowed.
+    /// It failed as often as is allowed, or can never be sent.
     Abandon,
     /// The consumer handled it. The mark `enqueued` may come later or never.
     Deliver,
@@ -70,12 +70,17 @@ impl DispatchState {
             (Failed, Claim) => Ok(Failed),
             (Pending | Failed, Sent) => Ok(Enqueued),
             (Pending | Failed, SendFailed) => Ok(Failed),
-            (Failed, Abandon) => Ok(DlqAbandoned),
+            (Pending | Failed, Abandon) => Ok(DlqAbandoned),
             (Pending | Failed | Enqueued, Deliver) => Ok(Delivered),
             (Pending | Failed | Enqueued, DeadLetter) => Ok(DeadLettered),
             (Enqueued | Delivered | DeadLettered | DlqAbandoned, Replay) => Ok(Pending),
             (from, event) => Err(IllegalMove { from, event }),
         }
+    }
+
+    /// The state after several events, one after another.
+    pub fn after_all(self, events: &[DispatchEvent]) -> Result<Self, IllegalMove> {
+        events.iter().try_fold(self, |state, event| state.after(*event))
     }
 
     /// The name under which it is stored.
@@ -98,14 +103,24 @@ impl DispatchState {
 
 /// A list for `status IN (…)`: the states that `event` may leave.
 pub fn sql_states_before(event: DispatchEvent) -> String {
-    let before = DispatchState::ALL.into_iter().filter(|state| state.after(event).is_ok());
-    before.map(|state| format!("'{}'", state.name())).collect::<Vec<_>>().join(", ")
+    sql_states_before_all(&[event])
 }
 
 /// An expression for `SET status = …`: the state after `event`.
 pub fn sql_state_after(event: DispatchEvent) -> String {
+    sql_state_after_all(&[event])
+}
+
+/// A list for `status IN (…)`: the states from which all of `events` may follow each other.
+pub fn sql_states_before_all(events: &[DispatchEvent]) -> String {
+    let before = DispatchState::ALL.into_iter().filter(|state| state.after_all(events).is_ok());
+    before.map(|state| format!("'{}'", state.name())).collect::<Vec<_>>().join(", ")
+}
+
+/// An expression for `SET status = …`: the state after all of `events`.
+pub fn sql_state_after_all(events: &[DispatchEvent]) -> String {
     let cases = DispatchState::ALL.into_iter().filter_map(|state| {
-        let after = state.after(event).ok()?;
+        let after = state.after_all(events).ok()?;
         Some(format!("WHEN '{}' THEN '{}'", state.name(), after.name()))
     });
     format!("CASE status {} END", cases.collect::<Vec<_>>().join(" "))
@@ -153,7 +168,7 @@ mod tests {
 
     /// Rows are states, columns events in the order of `EVENTS`; `-` is an illegal move.
     const GRID: &str = "
-        pending:       pending  enqueued failed -             delivered dead_lettered -
+        pending:       pending  enqueued failed dlq_abandoned delivered dead_lettered -
         failed:        failed   enqueued failed dlq_abandoned delivered dead_lettered -
         enqueued:      pending  -        -      -             delivered dead_lettered pending
         delivered:     -        -        -      -             -         -             pending
@@ -183,6 +198,31 @@ mod tests {
         assert_eq!(
             sql_state_after(Claim),
             "CASE status WHEN 'pending' THEN 'pending' WHEN 'failed' THEN 'failed' WHEN 'enqueued' THEN 'pending' END"
+        );
+    }
+
+    #[test]
+    fn events_compose() {
+        use DispatchState::*;
+        for (events, after) in [
+            (&[Claim, Sent][..], [Some(Enqueued), Some(Enqueued), Some(Enqueued), None, None, None]),
+            (&[Claim, SendFailed][..], [Some(Failed), Some(Failed), Some(Failed), None, None, None]),
+            (
+                &[Claim, Abandon][..],
+                [Some(DlqAbandoned), Some(DlqAbandoned), Some(DlqAbandoned), None, None, None],
+            ),
+        ] {
+            assert_eq!(DispatchState::ALL.map(|state| state.after_all(events).ok()), after, "{events:?}");
+            assert_eq!(sql_states_before_all(events), "'pending', 'failed', 'enqueued'");
+        }
+        assert_eq!(Failed.after_all(&[]), Ok(Failed));
+        assert_eq!(
+            Enqueued.after_all(&[Claim, Claim, Abandon, Sent]),
+            Err(IllegalMove { from: DlqAbandoned, event: Sent })
+        );
+        assert_eq!(
+            sql_state_after_all(&[Claim, SendFailed]),
+            "CASE status WHEN 'pending' THEN 'failed' WHEN 'failed' THEN 'failed' WHEN 'enqueued' THEN 'failed' END"
         );
     }
 

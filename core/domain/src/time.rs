@@ -10,6 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The years 0000 to 9999, in milliseconds since 1970: the span in which both texts have a fixed width.
 const UNIX_MS_MIN: i64 = -62_167_219_200_000;
 const UNIX_MS_MAX: i64 = 253_402_300_799_999;
+/// How many characters the day has in both texts.
+const DAY_CHARS: usize = 10;
 
 /// A moment in UTC, in whole milliseconds.
 ///
@@ -41,10 +43,25 @@ impl Timestamp {
         (UNIX_MS_MIN..=UNIX_MS_MAX).contains(&ms).then_some(Self(ms))
     }
 
+    /// The day, as `YYYY-MM-DD`.
+    pub fn day(self) -> String {
+        self.to_string().chars().take(DAY_CHARS).collect()
+    }
+
+    /// The first moment of this moment's minute.
+    pub fn minute(self) -> Self {
+        Self::from_unix_ms(self.0 - self.0.rem_euclid(60_000))
+    }
+
     /// RFC 3339 in UTC with milliseconds, the form that events carry.
     pub fn rfc3339(self) -> String {
         format!("{}Z", self.to_string().replacen(' ', "T", 1))
     }
+}
+
+/// Whether `text` is a day as `YYYY-MM-DD`.
+pub fn is_day(text: &str) -> bool {
+    text.len() == DAY_CHARS && Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z")).is_some()
 }
 
 impl fmt::Display for Timestamp {
@@ -98,6 +115,18 @@ mod tests {
         assert!(early.to_string() < late.to_string());
         let stored = serde_json::to_string(&late).unwrap();
         assert_eq!(serde_json::from_str::<Timestamp>(&stored).unwrap(), late);
+    }
+
+    #[test]
+    fn a_moment_has_its_day_and_its_minute() {
+        let moment = Timestamp::from_unix_ms(1_767_237_943_042);
+        assert_eq!(
+            (moment.day().as_str(), moment.minute().to_string().as_str()),
+            ("2026-01-01", "2026-01-01 03:25:00.000")
+        );
+        assert!(
+            is_day("2028-02-29") && !is_day("2026-02-29") && !is_day("2026-1-01") && !is_day("../../etc/")
+        );
     }
 
     #[test]

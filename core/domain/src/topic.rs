@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// The longest topic: its queue name with `-dlq` still fits into the 63 characters that Cloudflare allows.
 const TOPIC_CHARS_MAX: usize = 59;
+/// What every dead-letter queue is called like.
+pub const DEAD_LETTER_SUFFIX: &str = "-dlq";
 
 /// A topic such as `billing.events`: lower-case words of letters and digits, separated by single dots.
 ///
@@ -44,7 +46,7 @@ impl Topic {
 
     /// The queue that takes what this topic's consumer cannot handle: `billing-events-dlq`.
     pub fn dead_letter_queue(&self) -> String {
-        format!("{}-dlq", self.queue())
+        format!("{}{DEAD_LETTER_SUFFIX}", self.queue())
     }
 
     fn upper_snake(&self) -> String {

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use swarm_domain::ports::Clock;
 use swarm_domain::time::Timestamp;
 
+use crate::run::yield_now;
+
 /// The time, in the hands of a test.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Rc<Cell<Timestamp>>);
@@ -25,5 +27,11 @@ impl ManualClock {
 impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         self.0.get()
+    }
+
+    /// Nobody else moves the clock, so who sleeps moves it, and lets the others have a turn.
+    async fn sleep_ms(&self, ms: u64) {
+        self.advance_ms(i64::try_from(ms).unwrap_or(i64::MAX));
+        yield_now().await;
     }
 }

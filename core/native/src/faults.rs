@@ -9,7 +9,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use swarm_domain::ports::{BlobError, Blobs, Outcome, Queues, SendError, Sql, SqlError, Statement};
+use swarm_domain::ports::{
+    BlobError, BlobKeeping, Blobs, Listing, Outcome, Post, Queues, SendError, SinkError, Sinks, Sql,
+    SqlError, Statement,
+};
 use swarm_domain::topic::Topic;
 
 use crate::run::yield_now;
@@ -120,5 +123,25 @@ impl<P: Blobs> Blobs for Flaky<P> {
 
     async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, BlobError> {
         self.call(self.port.get(key), BlobError).await
+    }
+}
+
+impl<P: BlobKeeping> BlobKeeping for Flaky<P> {
+    async fn copy(&self, from: &str, to: &str) -> Result<bool, BlobError> {
+        self.call(self.port.copy(from, to), BlobError).await
+    }
+
+    async fn list(&self, prefix: &str, after: &str, limit: usize) -> Result<Listing, BlobError> {
+        self.call(self.port.list(prefix, after, limit), BlobError).await
+    }
+
+    async fn delete(&self, keys: &[String]) -> Result<(), BlobError> {
+        self.call(self.port.delete(keys), BlobError).await
+    }
+}
+
+impl<P: Sinks> Sinks for Flaky<P> {
+    async fn post(&self, sink: &str, post: Post) -> Result<(), SinkError> {
+        self.call(self.port.post(sink, post), SinkError).await
     }
 }

@@ -11,6 +11,7 @@ mod migrations;
 mod queues;
 mod rows;
 mod run;
+mod sinks;
 mod sqlite;
 
 pub use blobs::MemoryBlobs;
@@ -19,4 +20,5 @@ pub use faults::{Fault, Flaky};
 pub use migrations::MIGRATIONS;
 pub use queues::MemoryQueues;
 pub use run::{block_on, yield_now};
+pub use sinks::MemorySinks;
 pub use sqlite::SqliteShard;

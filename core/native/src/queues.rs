@@ -76,7 +76,7 @@ impl Queues for MemoryQueues {
 fn check_message(message: &str) -> Result<(), SendError> {
     if message.len() > QUEUE_MESSAGE_BYTES_MAX {
         let problem = format!("a message of {} bytes; the limit is {QUEUE_MESSAGE_BYTES_MAX}", message.len());
-        return Err(SendError::Refused(problem));
+        return Err(SendError::Rejected(problem));
     }
     Ok(())
 }
@@ -85,7 +85,7 @@ fn check_batch(messages: &[String]) -> Result<(), SendError> {
     messages.iter().try_for_each(|message| check_message(message))?;
     let bytes: usize = messages.iter().map(String::len).sum();
     if messages.len() > QUEUE_BATCH_MESSAGES_MAX || bytes > QUEUE_BATCH_BYTES_MAX {
-        return Err(SendError::Refused(format!(
+        return Err(SendError::Rejected(format!(
             "a batch of {} messages and {bytes} bytes; the limits are {QUEUE_BATCH_MESSAGES_MAX} and {QUEUE_BATCH_BYTES_MAX}",
             messages.len(),
         )));

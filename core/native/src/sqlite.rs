@@ -73,6 +73,11 @@ impl SqliteShard {
         Ok(())
     }
 
+    /// The database itself, for who watches from outside and for what no port offers.
+    pub fn connection(&self) -> &Connection {
+        &self.0
+    }
+
     fn transaction(&self) -> Result<Transaction<'_>, SqlError> {
         Transaction::new_unchecked(&self.0, TransactionBehavior::Immediate).map_err(sql_error)
     }

@@ -2,7 +2,7 @@
 //! refused and answers lost, and runs that die between two steps. Then the faults end, and everything must come to rest.
 //!
 //! What must hold: nothing is handled again after it was delivered, each effect happens exactly once, and whatever the
-//! database has recorded ends `delivered`.
+//! database has recorded ends `delivered` or, if its sends failed or its handler died too often, as an incident.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -12,14 +12,14 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use common::{MINUTE_MS, World, event, run, topic};
+use common::{MINUTE_MS, World, event, incidents, run, topic};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng};
-use swarm_domain::lease::{Lease, Outcome, settle, take};
+use swarm_domain::lease::{Generation, Lease, Outcome, settle, take, take_unfinished};
 use swarm_domain::ledger::DispatchKey;
 use swarm_domain::limits::{HANDLE_LEASE_MS, IN_TRANSIT_DEADLINE_MS_DEFAULT};
 use swarm_domain::message::Message;
-use swarm_domain::ports::{Clock, Queues, Statement};
+use swarm_domain::ports::{Clock, Queues, SqlError, Statement};
 use swarm_native::{Fault, block_on};
 
 const TOPICS: [&str; 2] = ["billing.events", "audit.events"];
@@ -74,25 +74,40 @@ async fn consume(world: &World, name: &str) {
     let messages: Vec<Message> = batch.texts.iter().map(|text| Message::decode(text).unwrap()).collect();
     let holder = world.token();
     for message in messages {
-        let key = message.key();
-        let keys = std::slice::from_ref(&key);
-        let lease = take(world.shard(), keys, &holder, world.clock.now()).await.map(|leases| leases[&key]);
-        match lease {
+        let generation = message.generation();
+        let key = &generation.key;
+        match lease(world, &generation, &holder).await {
             Ok(Lease::Ours) => {
-                assert!(!is_delivered(world, &key), "{key:?} is handled although it is delivered");
+                assert!(!is_delivered(world, key), "{key:?} is handled although it is delivered");
                 let effect = Statement::new(
                     "INSERT INTO effects VALUES (?1, ?2)",
                     vec![key.event_id.as_str().into(), key.topic.as_str().into()],
                 );
-                let outcomes = vec![(key.clone(), Outcome::Delivered(vec![effect]))];
+                let outcomes = vec![(generation.clone(), Outcome::Delivered(vec![effect]))];
                 if settle(world.shard(), outcomes, &holder, world.clock.now()).await.is_ok() {
-                    batch.acknowledge(&key);
+                    batch.acknowledge(key);
                 }
             }
-            Ok(Lease::AtRest) => batch.acknowledge(&key),
-            Ok(Lease::Held) | Err(_) => {}
+            Ok(Lease::Stalled) => {
+                // Its letter is lost, so the sweeper has to write its incident.
+                let outcomes = vec![(generation.clone(), Outcome::DeadLettered("stalled".to_owned()))];
+                if settle(world.shard(), outcomes, &holder, world.clock.now()).await.is_ok() {
+                    batch.acknowledge(key);
+                }
+            }
+            Ok(Lease::AtRest) => batch.acknowledge(key),
+            Ok(Lease::Held | Lease::Unfinished) | Err(_) => {}
             Ok(Lease::Unknown) => panic!("{key:?} is in a queue and not in the ledger"),
         }
+    }
+}
+
+async fn lease(world: &World, generation: &Generation, holder: &str) -> Result<Lease, SqlError> {
+    let now = world.clock.now();
+    let leases = take(world.shard(), std::slice::from_ref(generation), holder, now).await?;
+    match leases[generation] {
+        Lease::Unfinished => take_unfinished(world.shard(), generation, holder, now).await,
+        lease => Ok(lease),
     }
 }
 
@@ -171,11 +186,18 @@ fn check(steps: &[Step]) {
     world.shard().heal();
     world.queues.heal();
     calm(&world);
-    let lines = world.dispatches();
-    assert!(lines.iter().all(|line| line.ends_with(" delivered")), "not at rest: {lines:?}");
+    let (delivered, given_up): (Vec<_>, Vec<_>) =
+        world.dispatches().into_iter().partition(|line| line.ends_with(" delivered"));
+    let is_at_rest = |line: &String| line.ends_with(" dlq_abandoned") || line.ends_with(" dead_lettered");
+    assert!(given_up.iter().all(is_at_rest), "not at rest: {given_up:?}");
+    assert_eq!(incidents(&world).len(), given_up.len(), "one incident for each of {given_up:?}");
     let effects = world.rows("SELECT event_id || topic AS line FROM effects");
     let distinct: BTreeSet<_> = effects.iter().map(ToString::to_string).collect();
-    assert_eq!((effects.len(), distinct.len()), (lines.len(), lines.len()), "each effect exactly once");
+    assert_eq!(
+        (effects.len(), distinct.len()),
+        (delivered.len(), delivered.len()),
+        "each effect exactly once"
+    );
     assert_eq!(TOPICS.map(|name| world.waiting(name)), [0, 0]);
 }
 

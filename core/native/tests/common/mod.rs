@@ -2,14 +2,18 @@
 
 #![allow(dead_code, reason = "every test binary uses another part of it")]
 
+pub mod operators;
+
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use serde_json::Value as Json;
 use swarm_domain::accept::{Accepted, Acceptor};
 use swarm_domain::caller::Caller;
 use swarm_domain::event::EventInput;
+use swarm_domain::lease::Generation;
 use swarm_domain::ledger::{DispatchKey, Ledger};
 use swarm_domain::limits::IN_TRANSIT_DEADLINE_MS_DEFAULT;
 use swarm_domain::message::Message;
@@ -17,14 +21,16 @@ use swarm_domain::ports::{Clock, Queues, SendError, Sql, Statement, Value};
 use swarm_domain::receipt::{Receipt, Recorded, Refused};
 use swarm_domain::routing::Routes;
 use swarm_domain::settle::settle;
-use swarm_domain::sweep::{Sweeper, Swept};
+use swarm_domain::sweep::{Budget, Sweeper, Swept};
 use swarm_domain::time::Timestamp;
 use swarm_domain::topic::Topic;
-use swarm_native::{Flaky, ManualClock, MemoryBlobs, MemoryQueues, SqliteShard, block_on};
+use swarm_native::{Fault, Flaky, ManualClock, MemoryBlobs, MemoryQueues, SqliteShard, block_on};
 
 /// 2026-01-01, when every test begins.
 pub const START_MS: i64 = 1_767_225_600_000;
 pub const MINUTE_MS: i64 = 60_000;
+/// More calls than any run of a test needs.
+pub const CALLS: usize = 1_000_000;
 
 const ROUTES: &str = r#"[
     {"match": "billing.**", "topics": ["billing.events"]},
@@ -36,36 +42,49 @@ pub fn topic(name: &str) -> Topic {
     Topic::try_from(name.to_owned()).unwrap()
 }
 
-/// Queues of which some refuse everything for a while.
+/// What is wrong with a queue.
+#[derive(Clone, Debug)]
+pub enum Trouble {
+    /// Every send fails like this.
+    Fails(SendError),
+    /// Batches that hold this text fail like this.
+    Dislikes(&'static str, SendError),
+    /// No send is ever answered.
+    Hangs,
+}
+
+/// Queues of which some are in trouble for a while.
 #[derive(Clone)]
 pub struct PartlyDown {
     pub queues: MemoryQueues,
-    pub down: Rc<RefCell<BTreeSet<Topic>>>,
+    pub troubles: Rc<RefCell<BTreeMap<Topic, Trouble>>>,
 }
 
 impl PartlyDown {
-    fn check(&self, topic: &Topic) -> Result<(), SendError> {
-        if self.down.borrow().contains(topic) {
-            Err(SendError::Refused("queue is down".to_owned()))
-        } else {
-            Ok(())
+    async fn check(&self, topic: &Topic, messages: &[String]) -> Result<(), SendError> {
+        let trouble = self.troubles.borrow().get(topic).cloned();
+        match trouble {
+            Some(Trouble::Fails(error)) => Err(error),
+            Some(Trouble::Dislikes(text, error)) if messages.iter().any(|m| m.contains(text)) => Err(error),
+            Some(Trouble::Hangs) => std::future::pending().await,
+            Some(Trouble::Dislikes(..)) | None => Ok(()),
         }
     }
 }
 
 impl Queues for PartlyDown {
     async fn send(&self, topic: &Topic, message: String) -> Result<(), SendError> {
-        self.check(topic)?;
+        self.check(topic, std::slice::from_ref(&message)).await?;
         self.queues.send(topic, message).await
     }
 
     async fn send_batch(&self, topic: &Topic, messages: Vec<String>) -> Result<(), SendError> {
-        self.check(topic)?;
+        self.check(topic, &messages).await?;
         self.queues.send_batch(topic, messages).await
     }
 
     async fn send_dead_letter(&self, topic: &Topic, message: String) -> Result<(), SendError> {
-        self.check(topic)?;
+        self.check(topic, std::slice::from_ref(&message)).await?;
         self.queues.send_dead_letter(topic, message).await
     }
 }
@@ -88,7 +107,7 @@ impl World {
         let queues = MemoryQueues::new([topic("billing.events"), topic("audit.events")]);
         Self {
             ledger: Ledger::new(shard(), (1..shards).map(|_| shard()).collect()),
-            queues: Flaky::new(PartlyDown { queues, down: Rc::default() }),
+            queues: Flaky::new(PartlyDown { queues, troubles: Rc::default() }),
             blobs: Flaky::new(MemoryBlobs::new()),
             clock: ManualClock::new(Timestamp::from_unix_ms(START_MS)),
             routes: Routes::parse(ROUTES).unwrap(),
@@ -133,13 +152,18 @@ impl World {
     }
 
     pub async fn sweep_with(&self, token: &str) -> Swept {
+        let budget = Budget::new(self.clock.now().plus_ms(MINUTE_MS), CALLS);
+        self.sweep_within(token, budget).await
+    }
+
+    pub async fn sweep_within(&self, token: &str, budget: Budget) -> Swept {
         let sweeper = Sweeper {
             ledger: &self.ledger,
             queues: &self.queues,
             clock: &self.clock,
             in_transit_deadline_ms: IN_TRANSIT_DEADLINE_MS_DEFAULT,
         };
-        sweeper.sweep(token, self.clock.now().plus_ms(MINUTE_MS)).await
+        sweeper.sweep(token, budget).await
     }
 
     pub fn sweep(&self) -> Swept {
@@ -157,12 +181,24 @@ impl World {
     }
 
     pub fn set_down(&self, name: &str, down: bool) {
-        let mut topics = self.queues.port().down.borrow_mut();
-        if down {
-            topics.insert(topic(name));
-        } else {
-            topics.remove(&topic(name));
-        }
+        let error = SendError::Refused("queue is down".to_owned());
+        self.trouble(name, down.then_some(Trouble::Fails(error)));
+    }
+
+    pub fn trouble(&self, name: &str, trouble: Option<Trouble>) {
+        let mut troubles = self.queues.port().troubles.borrow_mut();
+        match trouble {
+            Some(trouble) => troubles.insert(topic(name), trouble),
+            None => troubles.remove(&topic(name)),
+        };
+    }
+
+    /// Moves a dispatch as an operator's repetition does, in the first shard.
+    pub fn repeat(&self, id: &str, name: &str) {
+        let sql = "UPDATE event_dispatches SET status = 'pending', replays = replays + 1, attempts = 0, starts = 0,
+                          lease = NULL, lease_holder = NULL, claimed_by = NULL, last_error = NULL, next_retry_at = ?3
+                    WHERE event_id = ?1 AND topic = ?2";
+        run(self.shard().port(), sql, vec![id.into(), name.into(), self.clock.now().into()]);
     }
 
     /// Rows of all shards, past the fault injection.
@@ -179,6 +215,43 @@ impl World {
         lines.sort();
         lines
     }
+}
+
+/// Accepts events of which no queue takes any, as if the isolate had ended before it sent them.
+pub fn fail_all_sends(world: &World, events: impl IntoIterator<Item = EventInput>) {
+    world.queues.fail_always(Fault::Refused);
+    events.into_iter().for_each(|event| drop(world.accept_one(event)));
+    world.queues.heal();
+}
+
+/// Dispatches to a topic that are due now: events `e00001`, `e00002`, … of tenant `acme`, each with a topic or two.
+pub fn strand(world: &World, name: &str, count: usize) {
+    const NUMBERS: &str = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?1)";
+    static EVENTS: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "{NUMBERS} INSERT INTO event_ledger (tenant_id, event_id, type, occurred_at, payload, payload_hash, receipt, created_at)
+             SELECT 'acme', printf('e%05d', n), 'billing.invoice.paid', ?2, '{{}}', '', 'stranded', ?2 FROM n WHERE true
+             ON CONFLICT DO NOTHING"
+        )
+    });
+    static DISPATCHES: LazyLock<String> = LazyLock::new(|| {
+        format!(
+            "{NUMBERS} INSERT INTO event_dispatches (tenant_id, event_id, topic, status, next_retry_at, created_at, updated_at)
+             SELECT 'acme', printf('e%05d', n), ?3, 'pending', ?2, ?2, ?2 FROM n"
+        )
+    });
+    let now = world.clock.now();
+    let count = Value::from(count as i64);
+    run(world.shard().port(), &EVENTS, vec![count.clone(), now.into()]);
+    run(world.shard().port(), &DISPATCHES, vec![count, now.into(), name.into()]);
+}
+
+/// Every incident: `e1 billing.events abandoned billing-events 0: why`, the number being its generation.
+pub fn incidents(world: &World) -> Vec<String> {
+    let sql =
+        "SELECT event_id || ' ' || topic || ' ' || kind || ' ' || source_queue || ' ' || generation || ': '
+                      || error_message AS line FROM dlq_incidents ORDER BY event_id, topic";
+    world.rows(sql).iter().map(|row| row["line"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Rows of one statement.
@@ -205,6 +278,11 @@ pub fn event_of(tenant: &str, id: &str, event_type: &str, payload: &str) -> Even
 
 pub fn key(id: &str, name: &str) -> DispatchKey {
     DispatchKey { tenant_id: "acme".to_owned(), event_id: id.to_owned(), topic: topic(name) }
+}
+
+/// A dispatch of tenant `acme` that operators have had repeated so often.
+pub fn generation(id: &str, name: &str, replay: u32) -> Generation {
+    Generation { key: key(id, name), replay }
 }
 
 pub fn recorded(receipt: &Receipt) -> &Recorded {
