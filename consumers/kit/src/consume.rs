@@ -1,19 +1,24 @@
 //! One batch from a queue: who owns each message, what the handler made of it, and what the queue is told.
 //!
 //! A batch costs two round trips per shard that it touches, however many messages it has: one takes the leases, one records
-//! the outcomes. More are spent only when a lease was lost or an effect was refused. A shard that does not answer, a
-//! dead-letter queue that is down and a message that cannot be read hold up nobody but themselves.
+//! the outcomes. More are spent only when a lease was lost, an effect was refused or an earlier run never came to an end. A
+//! shard that does not answer, a dead-letter queue that is down, a message that cannot be read and one that ends every run
+//! hold up nobody but themselves.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures_util::future::join_all;
-use swarm_domain::lease::{self, Lease};
+use swarm_domain::lease::{self, Generation, Lease};
 use swarm_domain::ledger::{DispatchKey, Ledger};
+use swarm_domain::limits::HANDLE_STARTS_MAX;
 use swarm_domain::message::Message;
 use swarm_domain::ports::{Blobs, Clock, Queues, Sql, SqlError};
 use swarm_domain::topic::Topic;
 
+use crate::failure::Failure;
 use crate::handler::Handler;
+use crate::letters::Reason;
+use crate::settling::Concluded;
 use crate::verdict::{Disposition, End, Verdict};
 use crate::{handling, letters, retries};
 
@@ -49,7 +54,7 @@ pub struct Incoming {
 pub(crate) struct Ticket {
     pub index: usize,
     pub incoming: Incoming,
-    pub key: DispatchKey,
+    pub generation: Generation,
 }
 
 /// A message that no consumer can handle.
@@ -61,12 +66,15 @@ struct Rejected {
 }
 
 /// What the shards say about the messages of a batch.
-type Leases = HashMap<DispatchKey, Result<Lease, SqlError>>;
+type Leases = HashMap<Generation, Result<Lease, SqlError>>;
 
 /// Where the messages of a batch stand.
 #[derive(Default)]
 struct Batch {
     open: Vec<(Ticket, Message)>,
+    unfinished: Vec<(Ticket, Message)>,
+    stalled: Vec<Ticket>,
+    let_go: Vec<Ticket>,
     rejected: Vec<Rejected>,
     verdicts: BTreeMap<usize, Verdict>,
 }
@@ -78,15 +86,36 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     pub async fn consume(&self, messages: Vec<Incoming>, holder: &str) -> Vec<Verdict> {
         let mut batch = self.read(messages);
         self.take_leases(&mut batch, holder).await;
-        let Batch { open, rejected, mut verdicts } = batch;
-        let handled = handling::handle(self.blobs, self.handler, open).await;
+        let Batch { open, unfinished, stalled, let_go, rejected, mut verdicts } = batch;
+        let mut handled = handling::handle(self.blobs, self.handler, open).await;
+        handled.extend(stalled.into_iter().map(|ticket| (ticket, Err(never_finished()))));
         let concluding = handled.into_iter().map(|(ticket, result)| self.conclude(ticket, result));
-        let concluded = join_all(concluding).await;
+        let mut concluded = join_all(concluding).await;
+        concluded.extend(let_go.into_iter().map(Concluded::let_go));
         verdicts.extend(self.settle(concluded, holder).await);
         for rejected in rejected {
             verdicts.extend([self.bury(rejected).await]);
         }
+        for (ticket, message) in unfinished {
+            verdicts.extend(self.consume_alone(ticket, message, holder).await);
+        }
         verdicts.into_values().collect()
+    }
+
+    /// Handles a message whose handler may be what ended an earlier run. It comes when everything else is recorded, so that
+    /// no other message is started with it, and none has to be given up because of it.
+    async fn consume_alone(&self, ticket: Ticket, message: Message, holder: &str) -> Vec<(usize, Verdict)> {
+        let shard = self.ledger.shard(self.ledger.shard_of(&ticket.generation.key.tenant_id));
+        match lease::take_unfinished(shard, &ticket.generation, holder, self.clock.now()).await {
+            Ok(Lease::Ours) => {
+                let handled = handling::handle(self.blobs, self.handler, vec![(ticket, message)]).await;
+                let concluding = handled.into_iter().map(|(ticket, result)| self.conclude(ticket, result));
+                self.settle(join_all(concluding).await, holder).await
+            }
+            Ok(Lease::AtRest) => vec![ticket.verdict(End::AtRest, Disposition::Ack)],
+            Ok(_) => vec![self.held(ticket)],
+            Err(error) => vec![ticket.outage(error.to_string())],
+        }
     }
 
     /// Reads the messages. Of several copies the first counts: if it is not done with in this batch, it stays in the queue,
@@ -98,8 +127,8 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
             match self.recognize(&incoming.text) {
                 Err((key, reason)) => batch.rejected.push(Rejected { index, incoming, key, reason }),
                 Ok(message) => {
-                    let ticket = Ticket { index, incoming, key: message.key() };
-                    if seen.insert(ticket.key.clone()) {
+                    let ticket = Ticket { index, incoming, generation: message.generation() };
+                    if seen.insert(ticket.generation.clone()) {
                         batch.open.push((ticket, message));
                     } else {
                         batch.verdicts.extend([ticket.verdict(End::Duplicate, Disposition::Ack)]);
@@ -124,7 +153,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     async fn take_leases(&self, batch: &mut Batch, holder: &str) {
         let leases = self.leases(&batch.open, holder).await;
         for (ticket, message) in std::mem::take(&mut batch.open) {
-            match leases.get(&ticket.key) {
+            match leases.get(&ticket.generation) {
                 Some(Ok(lease)) => self.sort_in(batch, ticket, message, *lease),
                 Some(Err(error)) => batch.verdicts.extend([ticket.outage(error.to_string())]),
                 None => self.sort_in(batch, ticket, message, Lease::Unknown),
@@ -135,17 +164,21 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     /// Asks all shards at once, and each only once.
     async fn leases(&self, open: &[(Ticket, Message)], holder: &str) -> Leases {
         let now = self.clock.now();
-        let keys = open.iter().map(|(ticket, _)| ticket.key.clone());
-        let groups = self.ledger.by_shard(keys, |key| &key.tenant_id);
-        let answers = join_all(groups.into_iter().map(async |(shard, keys)| {
-            let leases = lease::take(self.ledger.shard(shard), &keys, holder, now).await;
-            (keys, leases)
+        let generations = open.iter().map(|(ticket, _)| ticket.generation.clone());
+        let groups = self.ledger.by_shard(generations, |generation| &generation.key.tenant_id);
+        let answers = join_all(groups.into_iter().map(async |(shard, group)| {
+            let leases = lease::take(self.ledger.shard(shard), &group, holder, now).await;
+            (group, leases)
         }));
         let mut all = Leases::new();
-        for (keys, leases) in answers.await {
+        for (group, leases) in answers.await {
             match leases {
-                Ok(leases) => all.extend(leases.into_iter().map(|(key, lease)| (key, Ok(lease)))),
-                Err(error) => all.extend(keys.into_iter().map(|key| (key, Err(error.clone())))),
+                Ok(leases) => {
+                    all.extend(leases.into_iter().map(|(generation, lease)| (generation, Ok(lease))));
+                }
+                Err(error) => {
+                    all.extend(group.into_iter().map(|generation| (generation, Err(error.clone()))));
+                }
             }
         }
         all
@@ -155,11 +188,14 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         match lease {
             Lease::Ours => batch.open.push((ticket, message)),
             Lease::AtRest => batch.verdicts.extend([ticket.verdict(End::AtRest, Disposition::Ack)]),
+            Lease::Unfinished => batch.unfinished.push((ticket, message)),
+            Lease::Stalled => batch.stalled.push(ticket),
+            Lease::Held if self.is_last_attempt(&ticket.incoming) => batch.let_go.push(ticket),
             Lease::Held => batch.verdicts.extend([self.held(ticket)]),
             Lease::Unknown => {
-                let Ticket { index, incoming, key } = ticket;
+                let Ticket { index, incoming, generation } = ticket;
                 let reason = "not ours: the ledger does not know the event or its dispatch".to_owned();
-                batch.rejected.push(Rejected { index, incoming, key: Some(key), reason });
+                batch.rejected.push(Rejected { index, incoming, key: Some(generation.key), reason });
             }
         }
     }
@@ -183,7 +219,8 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     /// Sends a message that is not ours to the dead letters, with the reason and to the byte.
     async fn bury(&self, rejected: Rejected) -> (usize, Verdict) {
         let Rejected { index, incoming, key, reason } = rejected;
-        let sent = letters::send(self.queues, self.topic, &incoming, &reason, self.clock.now()).await;
+        let why = Reason { error: &reason, stack: None };
+        let sent = letters::send(self.queues, self.topic, &incoming, why, self.clock.now()).await;
         let attempts = incoming.attempts;
         let (end, disposition) = match sent {
             Ok(()) => (End::DeadLettered(reason), Disposition::Ack),
@@ -199,7 +236,8 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
 impl Ticket {
     /// The end of this message.
     pub fn verdict(self, end: End, disposition: Disposition) -> (usize, Verdict) {
-        (self.index, Verdict { key: Some(self.key), attempts: self.incoming.attempts, end, disposition })
+        let key = Some(self.generation.key);
+        (self.index, Verdict { key, attempts: self.incoming.attempts, end, disposition })
     }
 
     /// The end of a message whose shard does not answer.
@@ -207,4 +245,9 @@ impl Ticket {
         let delay_seconds = retries::after_outage(self.incoming.attempts);
         self.verdict(End::Failed(error), Disposition::Retry { delay_seconds })
     }
+}
+
+/// Why a message is given up whose handler was started as often as is allowed.
+fn never_finished() -> Failure {
+    Failure::permanent(format!("the handler was started {HANDLE_STARTS_MAX} times and never finished"))
 }

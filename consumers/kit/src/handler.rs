@@ -5,6 +5,8 @@ use swarm_domain::event::Envelope;
 use swarm_domain::ports::Statement;
 use swarm_domain::topic::Topic;
 
+use crate::failure::Failure;
+
 /// What a consumer does with its messages.
 ///
 /// A message may come again: after a crash, and after outcomes that could not be recorded. Statements that a handler
@@ -56,28 +58,5 @@ impl Handled {
     /// These statements are left to run. If one is refused, none of them takes effect and the message counts as failed.
     pub fn with_effects(effects: Vec<Statement>) -> Self {
         Self { effects }
-    }
-}
-
-/// A message that was not handled. The text goes to the ledger, the incident and the log, so it must not hold payload.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Failure {
-    /// It may succeed later.
-    #[error("{0}")]
-    Transient(String),
-    /// It can never succeed.
-    #[error("{0}")]
-    Permanent(String),
-}
-
-impl Failure {
-    /// A failure that may be over when the message comes again.
-    pub fn transient(error: impl Into<String>) -> Self {
-        Self::Transient(error.into())
-    }
-
-    /// A failure that no repetition will heal.
-    pub fn permanent(error: impl Into<String>) -> Self {
-        Self::Permanent(error.into())
     }
 }

@@ -2,11 +2,12 @@
 
 use swarm_domain::ids::payload_hash;
 use swarm_domain::message::{Body, Message};
-use swarm_domain::payload::blob_key;
+use swarm_domain::payload::is_blob_of;
 use swarm_domain::ports::Blobs;
 
 use crate::consume::Ticket;
-use crate::handler::{Delivery, Failure, Handled, Handler};
+use crate::failure::Failure;
+use crate::handler::{Delivery, Handled, Handler};
 
 /// A part of a batch is handed over as soon as its payloads reach this size, because an isolate has 128 MB of memory and a
 /// hundred payloads of the largest kind would not find room in it.
@@ -77,6 +78,6 @@ async fn read_blob<B: Blobs>(blobs: &B, key: &str) -> Result<String, Failure> {
     let bytes =
         blobs.get(key).await.map_err(|error| Failure::transient(format!("payload {key}: {error}")))?;
     let bytes = bytes.ok_or_else(|| Failure::transient(format!("payload {key} is not in the blob store")))?;
-    let text = String::from_utf8(bytes).ok().filter(|text| blob_key(&payload_hash(text)) == key);
+    let text = String::from_utf8(bytes).ok().filter(|text| is_blob_of(key, &payload_hash(text)));
     text.ok_or_else(|| Failure::transient(format!("payload {key} is not what was stored under this key")))
 }

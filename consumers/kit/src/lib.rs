@@ -5,6 +5,7 @@
 //! handler. This crate has no wasm exports: a Worker would re-export them.
 
 pub mod consume;
+pub mod failure;
 pub mod handler;
 mod handling;
 mod letters;
@@ -14,5 +15,6 @@ pub mod verdict;
 pub mod worker;
 
 pub use consume::{Consumer, Incoming};
-pub use handler::{Delivery, Failure, Handled, Handler};
+pub use failure::Failure;
+pub use handler::{Delivery, Handled, Handler};
 pub use verdict::{Disposition, End, Verdict};

@@ -1,12 +1,13 @@
 //! From what the handler said to what the ledger and the queue are told.
 
 use futures_util::future::join_all;
-use swarm_domain::lease::{self, Lease, Outcome};
-use swarm_domain::ledger::DispatchKey;
+use swarm_domain::lease::{self, Generation, Lease, Outcome};
 use swarm_domain::ports::{Blobs, Clock, Queues, Sql, SqlError};
 
 use crate::consume::{Consumer, Ticket};
-use crate::handler::{Failure, Handled, Handler};
+use crate::failure::Failure;
+use crate::handler::{Handled, Handler};
+use crate::letters::Reason;
 use crate::verdict::{Disposition, End, Verdict};
 use crate::{letters, retries};
 
@@ -28,12 +29,15 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
                 let outcome = Outcome::Delivered(handled.effects);
                 Concluded { ticket, outcome, end: End::Delivered, disposition: Disposition::Ack }
             }
-            Err(Failure::Transient(error)) if !last_attempt => Concluded::released(ticket, error),
-            Err(Failure::Transient(error) | Failure::Permanent(error)) => {
-                let now = self.clock.now();
-                match letters::send(self.queues, self.topic, &ticket.incoming, &error, now).await {
-                    Ok(()) => Concluded::dead_lettered(ticket, error),
-                    Err(send_error) => Concluded::released(ticket, letters::unsent(&error, &send_error)),
+            Err(failure) if !failure.is_permanent() && !last_attempt => {
+                Concluded::released(ticket, failure.error().to_owned())
+            }
+            Err(failure) => {
+                let (now, error) = (self.clock.now(), failure.error());
+                let reason = Reason { error, stack: Some(failure.stack()) };
+                match letters::send(self.queues, self.topic, &ticket.incoming, reason, now).await {
+                    Ok(()) => Concluded::dead_lettered(ticket, error.to_owned()),
+                    Err(send_error) => Concluded::released(ticket, letters::unsent(error, &send_error)),
                 }
             }
         }
@@ -41,7 +45,7 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
 
     /// Records the outcomes of a batch, all shards at once.
     pub(crate) async fn settle(&self, concluded: Vec<Concluded>, holder: &str) -> Vec<(usize, Verdict)> {
-        let groups = self.ledger.by_shard(concluded, |concluded| &concluded.ticket.key.tenant_id);
+        let groups = self.ledger.by_shard(concluded, |concluded| &concluded.ticket.generation.key.tenant_id);
         let settling = groups.into_iter().map(|(shard, group)| {
             let shard = self.ledger.shard(shard);
             self.settle_shard(shard, group, holder)
@@ -86,8 +90,8 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         holder: &str,
         verdicts: &mut Vec<(usize, Verdict)>,
     ) -> Vec<Concluded> {
-        let keys: Vec<_> = part.iter().map(|concluded| concluded.ticket.key.clone()).collect();
-        let leases = match lease::take(shard, &keys, holder, self.clock.now()).await {
+        let generations: Vec<_> = part.iter().map(|concluded| concluded.ticket.generation.clone()).collect();
+        let leases = match lease::take(shard, &generations, holder, self.clock.now()).await {
             Ok(leases) => leases,
             Err(error) => {
                 let error = error.to_string();
@@ -97,11 +101,13 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
         };
         let mut owned = Vec::new();
         for concluded in part {
-            let lease = leases.get(&concluded.ticket.key).copied().unwrap_or(Lease::Unknown);
+            let lease = leases.get(&concluded.ticket.generation).copied().unwrap_or(Lease::Unknown);
             match lease {
                 Lease::Ours => owned.push(concluded),
                 _ if !concluded.is_delivered() => verdicts.push(concluded.recorded()),
-                Lease::Held => verdicts.push(self.held(concluded.ticket)),
+                Lease::Held | Lease::Unfinished | Lease::Stalled => {
+                    verdicts.push(self.held(concluded.ticket));
+                }
                 Lease::AtRest => verdicts.push(concluded.ticket.verdict(End::AtRest, Disposition::Ack)),
                 Lease::Unknown => verdicts.push(concluded.unrecorded("the ledger does not know it any more")),
             }
@@ -123,8 +129,8 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
     }
 }
 
-fn outcomes(part: &[Concluded]) -> Vec<(DispatchKey, Outcome)> {
-    part.iter().map(|concluded| (concluded.ticket.key.clone(), concluded.outcome.clone())).collect()
+fn outcomes(part: &[Concluded]) -> Vec<(Generation, Outcome)> {
+    part.iter().map(|concluded| (concluded.ticket.generation.clone(), concluded.outcome.clone())).collect()
 }
 
 impl Concluded {
@@ -139,6 +145,12 @@ impl Concluded {
         Self { ticket, outcome, end: End::DeadLettered(error), disposition: Disposition::Ack }
     }
 
+    /// A message on its last attempt that another run owns. The queue would move it to the dead letters; see
+    /// [`Outcome::LetGo`] for why nothing is lost without it.
+    pub(crate) fn let_go(ticket: Ticket) -> Self {
+        Self { ticket, outcome: Outcome::LetGo, end: End::Held, disposition: Disposition::Ack }
+    }
+
     fn is_delivered(&self) -> bool {
         matches!(self.outcome, Outcome::Delivered(_))
     }
@@ -149,7 +161,8 @@ impl Concluded {
     }
 
     /// The verdict when the ledger may not know. A message that was handled comes again, and is dropped if the ledger did
-    /// know. The others need no record: the archiver marks what is in the dead letters, and a lease ends by itself.
+    /// know. The others need no record: the archiver marks what is in the dead letters, a lease ends by itself, and what was
+    /// let go is looked for at its in-transit deadline.
     fn unrecorded(self, error: &str) -> (usize, Verdict) {
         if self.is_delivered() {
             self.ticket.outage(format!("its outcome was not recorded: {error}"))

@@ -1,18 +1,7 @@
 //! What became of a message, and what its queue is told.
 
+pub use swarm_domain::inbox::Disposition;
 use swarm_domain::ledger::DispatchKey;
-
-/// What the queue is told about a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disposition {
-    /// Forget it.
-    Ack,
-    /// Deliver it again.
-    Retry {
-        /// Not before.
-        delay_seconds: u32,
-    },
-}
 
 /// What became of a message in this batch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use swarm_cloudflare::clock::random_token;
-use swarm_cloudflare::inbox::{Inbox, retry_all};
+use swarm_cloudflare::inbox::Inbox;
 use swarm_cloudflare::log::Log;
-use swarm_cloudflare::{Bindings, D1Shard, Misconfigured, R2Blobs, SystemClock, TopicQueues, js};
+use swarm_cloudflare::{Bindings, D1Shard, Misconfigured, R2Blobs, SystemClock, TopicQueues};
 use swarm_domain::ledger::Ledger;
 use swarm_domain::topic::Topic;
 use wasm_bindgen::JsValue;
@@ -26,20 +26,18 @@ pub async fn serve<H: Handler>(
     handler: impl FnOnce(&Bindings) -> Result<H, Misconfigured>,
     log: &Log,
 ) -> Result<(), JsValue> {
-    let Some(mut inbox) = Inbox::open(batch) else {
-        log.error("refused a batch that does not come from the runtime", json!({}));
-        return Err(js::error("this handler takes batches of its queue only"));
-    };
+    let mut inbox = Inbox::open(batch, log)?;
     let bindings = Bindings::new(env);
     let configured = Settings::read(&bindings, &inbox.queue).and_then(|s| Ok((s, handler(&bindings)?)));
     match configured {
         Ok((settings, handler)) => {
-            let verdicts = settings.consume(&handler, take_messages(&mut inbox)).await;
-            answer(&inbox, &verdicts);
+            let messages = take_messages(&mut inbox, log);
+            let verdicts = settings.consume(&handler, messages).await;
+            inbox.answer(verdicts.iter().map(|verdict| verdict.disposition));
             report(log, &settings.topic, &verdicts);
         }
         Err(Misconfigured(problem)) => {
-            retry_all(&inbox, MISCONFIGURED_RETRY_SECONDS);
+            inbox.retry_all(|_| MISCONFIGURED_RETRY_SECONDS);
             let fields = json!({ "queue": inbox.queue, "messages": inbox.letters.len(), "error": problem });
             log.error("cannot consume; the messages will come again", fields);
         }
@@ -84,20 +82,24 @@ impl Settings {
     }
 }
 
-fn take_messages(inbox: &mut Inbox) -> Vec<Incoming> {
-    let letters = inbox.letters.iter_mut();
-    letters
-        .map(|letter| Incoming { text: std::mem::take(&mut letter.text), attempts: letter.attempts })
-        .collect()
-}
-
-fn answer(inbox: &Inbox, verdicts: &[Verdict]) {
-    for (letter, verdict) in inbox.letters.iter().zip(verdicts) {
-        match verdict.disposition {
-            Disposition::Ack => letter.ack(),
-            Disposition::Retry { delay_seconds } => letter.retry(delay_seconds),
+/// The messages that are text. What is not has no room in a letter, so it is left to the queue, which moves it to the dead
+/// letters by itself after its last attempt, with every byte.
+fn take_messages(inbox: &mut Inbox, log: &Log) -> Vec<Incoming> {
+    let Inbox { queue, letters } = inbox;
+    let mut messages = Vec::with_capacity(letters.len());
+    letters.retain_mut(|letter| match letter.take_text() {
+        Some(text) => {
+            messages.push(Incoming { text, attempts: letter.attempts });
+            true
         }
-    }
+        None => {
+            let fields = json!({ "queue": queue, "attempts": letter.attempts });
+            log.error("cannot read a message that is not text", fields);
+            letter.answer(Disposition::Retry { delay_seconds: 0 });
+            false
+        }
+    });
+    messages
 }
 
 /// One line for the batch, and one for each message that failed.

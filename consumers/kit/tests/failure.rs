@@ -37,6 +37,8 @@ fn a_permanent_failure_becomes_a_dead_letter_with_its_error() {
     let letters = world.dead_letters();
     assert_eq!(letters.len(), 1);
     assert_eq!((letters[0].v, letters[0].attempts), (1, 1));
+    let stack = letters[0].stack.as_deref().unwrap();
+    assert!(stack.starts_with(&format!("at {}:", file!())), "{stack}");
     assert_eq!(
         (letters[0].error.as_str(), letters[0].source_queue.as_str()),
         ("no invoice", "billing-events")

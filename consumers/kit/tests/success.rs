@@ -90,14 +90,16 @@ fn a_message_that_stays_held_waits_for_the_lease_and_is_let_go_in_the_end() {
     let (world, messages) = World::with_events(&["e1"]);
     // The run that leases it never comes back.
     block_on(async {
-        let keys = [Message::decode(&messages[0].text).unwrap().key()];
-        swarm_domain::lease::take(world.shard(), &keys, "dead", world_now(&world)).await.unwrap();
+        let held = [Message::decode(&messages[0].text).unwrap().generation()];
+        swarm_domain::lease::take(world.shard(), &held, "dead", world_now(&world)).await.unwrap();
     });
     let handler = Script::default();
     assert!(retried(&world.consume(&handler, &again(&messages)), (HANDLE_LEASE_MS / 1_000) as u32));
     let last = world.consume(&handler, &last_attempt(&messages));
     assert_eq!((ends(&last), acked(&last)), (vec![&End::Held], true));
     assert_eq!(world.dispatches(), ["e1 enqueued held by dead"]);
+    let due_with_the_lease = world.rows("SELECT next_retry_at = lease AS same FROM event_dispatches");
+    assert_eq!(due_with_the_lease[0]["same"], 1);
     world.clock.advance_ms(HANDLE_LEASE_MS);
     assert_eq!(ends(&world.consume(&handler, &again(&messages))), [&End::Delivered]);
 }
@@ -225,4 +227,15 @@ fn large_payloads_divide_a_batch_so_that_memory_suffices() {
     let handler = InParts::default();
     assert!(acked(&world.consume(&handler, &world.take_messages())));
     assert_eq!(*handler.sizes.borrow(), [2, 2]);
+}
+
+#[test]
+fn a_message_of_an_earlier_generation_is_dropped_and_that_of_this_one_handled() {
+    let (world, messages) = World::with_events(&["e1"]);
+    world.repeat("e1");
+    let message = Message { replay: 1, ..Message::decode(&messages[0].text).unwrap() };
+    let repeated = Incoming { text: message.encode().unwrap(), attempts: 1 };
+    let verdicts = world.consume(&Script::default(), &[messages[0].clone(), repeated]);
+    assert_eq!((ends(&verdicts), acked(&verdicts)), (vec![&End::AtRest, &End::Delivered], true));
+    assert_eq!(world.effects(), ["e1 1"]);
 }

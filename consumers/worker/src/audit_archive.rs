@@ -32,9 +32,10 @@ impl<B: Blobs> AuditArchive<B> {
     async fn store(&self, batch: &[Delivery]) -> Result<(), Failure> {
         let mut events: Vec<&Delivery> = batch.iter().collect();
         events.sort_unstable_by_key(|delivery| order(delivery));
-        let failed = |error: String| Failure::transient(format!("archive: {error}"));
-        let object = compress(&events).map_err(|error| failed(error.to_string()))?;
-        self.bucket.put(&object_key(&events), object).await.map_err(|error| failed(error.to_string()))
+        let object = compress(&events)
+            .map_err(|error| Failure::transient(format!("archive: {error}")).caused_by(&error))?;
+        let stored = self.bucket.put(&object_key(&events), object).await;
+        stored.map_err(|error| Failure::transient(format!("archive: {error}")).caused_by(&error))
     }
 }
 
@@ -193,6 +194,6 @@ mod tests {
         archive.bucket.fail_at(0, Fault::Refused);
         let results = block_on(archive.handle_batch(&[delivery("e1", 1, "1"), delivery("e2", 2, "2")]));
         assert_eq!(results.len(), 2);
-        assert!(results.iter().all(|result| matches!(result, Err(Failure::Transient(_)))));
+        assert!(results.iter().all(|result| matches!(result, Err(failure) if !failure.is_permanent())));
     }
 }

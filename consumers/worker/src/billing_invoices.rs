@@ -132,10 +132,11 @@ mod tests {
             (r#""eur""#, "[]", "currency"),
             ("data", "date", "id"),
         ] {
-            let Err(Failure::Permanent(error)) = handle(INVOICE_PAID, &PAID.replacen(from, to, 1)) else {
+            let Err(failure) = handle(INVOICE_PAID, &PAID.replacen(from, to, 1)) else {
                 panic!("{to} was taken");
             };
-            assert!(error.contains(&format!("`data.object.{field}`")), "{error}");
+            assert!(failure.is_permanent(), "{failure}");
+            assert!(failure.error().contains(&format!("`data.object.{field}`")), "{failure}");
         }
         assert!(handle(INVOICE_PAID, &PAID.replacen("4900", "-9007199254740991", 1)).is_ok());
     }

@@ -6,16 +6,17 @@ use std::cell::RefCell;
 use serde_json::json;
 use swarm_domain::accept::{Accepted, Acceptor};
 use swarm_domain::caller::Caller;
-use swarm_domain::claim::{Claimant, claim_due, claim_named};
+use swarm_domain::claim::{Claimant, claim_named};
 use swarm_domain::event::EventInput;
-use swarm_domain::lease::{self, Lease};
+use swarm_domain::lease::{self, Generation, Lease};
 use swarm_domain::ledger::{DispatchKey, Ledger};
 use swarm_domain::limits::{IN_TRANSIT_DEADLINE_MS_DEFAULT, PAYLOAD_INLINE_BYTES_MAX, SEND_LEASE_MS};
 use swarm_domain::message::Body;
-use swarm_domain::ports::{BlobError, Blobs, Outcome, Queues, SendError, Sql, SqlError, Statement};
+use swarm_domain::ports::{BlobError, Blobs, Clock, Outcome, Queues, SendError, Sql, SqlError, Statement};
 use swarm_domain::receipt::{Receipt, ReceiptStatus, Recorded};
 use swarm_domain::routing::Routes;
 use swarm_domain::settle::{Settlement, settle};
+use swarm_domain::sweep::{Budget, Sweeper, Swept};
 use swarm_domain::time::Timestamp;
 use swarm_domain::topic::Topic;
 
@@ -30,7 +31,8 @@ pub async fn run<S: Sql>(shard: &S) -> Vec<CaseResult> {
         case("an inline payload of 64 KiB reaches its claim to the byte", large_payload(shard)).await,
         case("marking enqueued twice is marking once", marked_enqueued(shard)).await,
         case("marking failed twice counts one attempt", marked_failed(shard)).await,
-        case("claiming what is due twice is claiming once", claimed_due(shard)).await,
+        case("sweeping in batches that run twice is sweeping once", swept(shard)).await,
+        case("a dispatch that is given up twice has one incident", abandoned(shard)).await,
         case("claiming by name twice is claiming once", claimed_named(shard)).await,
         case("taking leases twice is taking once", leased(shard)).await,
         case("releasing twice is releasing once", released(shard)).await,
@@ -42,10 +44,12 @@ pub async fn run<S: Sql>(shard: &S) -> Vec<CaseResult> {
 
 const TENANT: &str = "conformance";
 const TOPIC: &str = "conformance";
-const STATE: [&str; 3] = [
+const STATE: [&str; 5] = [
     "SELECT * FROM event_ledger WHERE tenant_id = 'conformance' ORDER BY event_id",
     "SELECT * FROM event_dispatches WHERE tenant_id = 'conformance' ORDER BY event_id, topic",
     "SELECT * FROM conformance ORDER BY id",
+    "SELECT * FROM dlq_incidents WHERE tenant_id = 'conformance' ORDER BY incident_id",
+    "SELECT * FROM lanes ORDER BY lane",
 ];
 
 async fn clear<S: Sql>(shard: &S) -> Check {
@@ -53,6 +57,8 @@ async fn clear<S: Sql>(shard: &S) -> Check {
         "DELETE FROM event_dispatches WHERE tenant_id = 'conformance'",
         "DELETE FROM event_ledger WHERE tenant_id = 'conformance'",
         "DELETE FROM conformance",
+        "DELETE FROM dlq_incidents WHERE tenant_id = 'conformance'",
+        "DELETE FROM lanes",
     ];
     batch(shard, tables.into_iter().map(|sql| statement(sql, Vec::new())).collect()).await.map(|_| ())
 }
@@ -118,12 +124,21 @@ impl<'a, S: Sql> Gateway<'a, S> {
     }
 
     async fn take(&self, key: &DispatchKey, holder: &str) -> Result<Option<Lease>, String> {
-        let leases = lease::take(self.shard(), std::slice::from_ref(key), holder, now()).await;
-        Ok(leases.map_err(|e| e.to_string())?.get(key).copied())
+        let first = first(key);
+        let leases = lease::take(self.shard(), std::slice::from_ref(&first), holder, now()).await;
+        Ok(leases.map_err(|e| e.to_string())?.get(&first).copied())
     }
 
     async fn finish(&self, key: &DispatchKey, outcome: lease::Outcome, holder: &str) -> Result<(), SqlError> {
-        lease::settle(self.shard(), vec![(key.clone(), outcome)], holder, now()).await
+        lease::settle(self.shard(), vec![(first(key), outcome)], holder, now()).await
+    }
+
+    /// A run of the sweeper when everything is due.
+    async fn sweep<Q: Queues>(&self, queues: &Q) -> Swept {
+        let late = now().plus_ms(IN_TRANSIT_DEADLINE_MS_DEFAULT);
+        let in_transit_deadline_ms = IN_TRANSIT_DEADLINE_MS_DEFAULT;
+        let sweeper = Sweeper { ledger: &self.0, queues, clock: &At(late), in_transit_deadline_ms };
+        sweeper.sweep("sweep", Budget::new(late.plus_ms(1), 1_000)).await
     }
 
     /// Ends a case: no batch may have changed anything when it ran again.
@@ -139,6 +154,11 @@ fn now() -> Timestamp {
 fn key(id: &str) -> Result<DispatchKey, String> {
     let topic = Topic::try_from(TOPIC.to_owned()).map_err(|e| e.to_string())?;
     Ok(DispatchKey { tenant_id: TENANT.to_owned(), event_id: id.to_owned(), topic })
+}
+
+/// The dispatch as its first messages know it.
+fn first(key: &DispatchKey) -> Generation {
+    Generation { key: key.clone(), replay: 0 }
 }
 
 fn recorded(accepted: &Accepted) -> Result<&Recorded, String> {
@@ -215,15 +235,35 @@ async fn marked_failed<S: Sql>(shard: &S) -> Check {
     gateway.stable()
 }
 
-async fn claimed_due<S: Sql>(shard: &S) -> Check {
+async fn swept<S: Sql>(shard: &S) -> Check {
     let gateway = Gateway::new(shard);
-    let key = gateway.enqueued("due").await?;
-    let late = now().plus_ms(IN_TRANSIT_DEADLINE_MS_DEFAULT);
-    let claims = claim_due(gateway.shard(), &Claimant::new("due-claim", late), late, 100).await;
-    let claims = claims.map_err(|e| e.to_string())?;
-    let found = claims.claimed.iter().any(|claimed| claimed.message.key() == key);
-    holds("the claim did not find it", found)?;
-    status(shard, "due", "pending").await?;
+    gateway.enqueued("due").await?;
+    let swept = gateway.sweep(&TakesAll).await;
+    holds(&format!("not all were taken: {swept:?}"), swept.enqueued > 0 && swept.errors.is_empty())?;
+    let sql = "SELECT status, attempts, next_retry_at FROM event_dispatches
+                WHERE tenant_id = 'conformance' AND event_id = 'due'";
+    let row = json!([{"status": "enqueued", "attempts": 0, "next_retry_at": "2026-01-03 00:00:00.000"}]);
+    expect_rows(shard, sql, Vec::new(), row).await?;
+    expect_rows(shard, "SELECT count(*) AS n FROM lanes", Vec::new(), json!([{"n": 0}])).await?;
+    gateway.stable()
+}
+
+async fn abandoned<S: Sql>(shard: &S) -> Check {
+    let gateway = Gateway::new(shard);
+    gateway.enqueued("hopeless").await?;
+    let swept = gateway.sweep(&TakesNothing).await;
+    holds(&format!("not all were given up: {swept:?}"), swept.abandoned > 0 && swept.errors.is_empty())?;
+    status(shard, "hopeless", "dlq_abandoned").await?;
+    let sql = "SELECT kind, error_message, source_queue, status, retry_count FROM dlq_incidents
+                WHERE tenant_id = 'conformance' AND event_id = 'hopeless'";
+    let row = json!([{
+        "kind": "abandoned",
+        "error_message": "no binding TOPIC_CONFORMANCE for this topic",
+        "source_queue": "conformance",
+        "status": "open",
+        "retry_count": 0,
+    }]);
+    expect_rows(shard, sql, Vec::new(), row).await?;
     gateway.stable()
 }
 
@@ -314,6 +354,34 @@ impl Queues for TakesAll {
     async fn send_dead_letter(&self, _: &Topic, _: String) -> Result<(), SendError> {
         Ok(())
     }
+}
+
+/// Queues of a Worker that is bound to none.
+struct TakesNothing;
+
+impl Queues for TakesNothing {
+    async fn send(&self, topic: &Topic, _: String) -> Result<(), SendError> {
+        Err(SendError::NoBinding(topic.binding()))
+    }
+
+    async fn send_batch(&self, topic: &Topic, _: Vec<String>) -> Result<(), SendError> {
+        Err(SendError::NoBinding(topic.binding()))
+    }
+
+    async fn send_dead_letter(&self, topic: &Topic, _: String) -> Result<(), SendError> {
+        Err(SendError::NoBinding(topic.dead_letter_binding()))
+    }
+}
+
+/// A clock that has stopped.
+struct At(Timestamp);
+
+impl Clock for At {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+
+    async fn sleep_ms(&self, _: u64) {}
 }
 
 /// No payload of these cases is large enough to need a blob.

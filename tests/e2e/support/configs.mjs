@@ -14,14 +14,17 @@ const REAL = {
   core: "wrangler/core.jsonc",
   billing: "wrangler/consumers/billing-invoices.jsonc",
   audit: "wrangler/consumers/audit-archive.jsonc",
+  archiver: "wrangler/dlq-archiver.jsonc",
   sweeper: "wrangler/sweeper.jsonc",
+  cockpit: "wrangler/cockpit.jsonc",
+  retention: "wrangler/retention.jsonc",
   tsTenant: "tests/fixture/ts-tenant/wrangler.jsonc",
   rustTenant: "tests/fixture/rust-tenant/wrangler.jsonc",
   hostileTenant: "tests/fixture/hostile-tenant/wrangler.jsonc",
 };
 
 /** What every stack runs; the adapter gets HTTP because it is the first. */
-export const PLATFORM = ["adapter", "core", "billing", "audit", "sweeper"];
+export const PLATFORM = ["adapter", "core", "billing", "audit", "archiver", "sweeper"];
 
 /** A config, as it is deployed but for the secret, and for shorter waits where waiting is the purpose. */
 export function config(name) {
@@ -32,7 +35,7 @@ export function config(name) {
   for (const database of real.d1_databases ?? []) database.migrations_dir = here(database.migrations_dir);
   if (name === "adapter") real.vars.STRIPE_WEBHOOK_SECRET = STRIPE_SECRET;
   if (name === "core") real.vars.MARKS_WAIT_MS = "1000";
-  if (name === "audit") real.queues.consumers[0].max_batch_timeout = 1;
+  if (["audit", "archiver"].includes(name)) real.queues.consumers.forEach((consumer) => (consumer.max_batch_timeout = 1));
   return real;
 }
 

@@ -16,6 +16,7 @@ const WATCHED = {
   core: support("watched-core.mjs"),
   billing: support("watched-consumer.mjs"),
   audit: support("watched-consumer.mjs"),
+  archiver: support("watched-archiver.mjs"),
   sweeper: support("watched-sweeper.mjs"),
 };
 
@@ -108,6 +109,11 @@ class Stack {
   /** The cron of the sweeper, once. */
   sweep() {
     return this.server.getWorker("swarm-sweeper").scheduled({ cron: "*/2 * * * *" });
+  }
+
+  /** The cron of the sweeper that works on replays, once. */
+  replays() {
+    return this.server.getWorker("swarm-sweeper").scheduled({ cron: "* * * * *" });
   }
 
   close() {

@@ -34,10 +34,22 @@ export class Ledger {
     return until(`${eventId} ${status}`, () => this.dispatches(eventId), enough, withinMs);
   }
 
-  /** Time passes: whatever waits for a retry, or for a claim to end, is due now. */
+  /** The incidents of an event. */
+  incidents(eventId) {
+    return this.all("SELECT * FROM dlq_incidents WHERE event_id = ? ORDER BY topic", eventId);
+  }
+
+  /** Waits until an event has an incident, and returns it. */
+  async incident(eventId, withinMs) {
+    const [incident] = await until(`${eventId} in an incident`, () => this.incidents(eventId), ({ length }) => length > 0, withinMs);
+    return incident;
+  }
+
+  /** Time passes: whatever waits for a retry, or for a claim to end, is due now, and runs that died hold no lane any more. */
   async makeDue() {
     const past = "2000-01-01 00:00:00.000";
     await this.all("UPDATE event_dispatches SET next_retry_at = ? WHERE next_retry_at IS NOT NULL", past);
+    await this.all("UPDATE lanes SET until = ?", past);
   }
 
   /** How often each invoice of an event was entered. */

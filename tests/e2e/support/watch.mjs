@@ -54,10 +54,11 @@ const WRAPPERS = {
 function watchDatabase(database, name) {
   const originals = new WeakMap();
   const roundTrip = (statements, run) => {
-    const call = { binding: name, op: "roundTrip", sql: statements.map((s) => originals.get(s).sql), rowsWritten: [] };
+    const call = { binding: name, op: "roundTrip", sql: statements.map((s) => originals.get(s).sql), rowsWritten: [], rowsRead: [] };
     return observed(call, async () => {
       const answer = await run();
-      call.rowsWritten = [answer].flat().map((result) => result?.meta?.rows_written ?? 0);
+      const counts = (name) => [answer].flat().map((result) => result?.meta?.[name] ?? 0);
+      Object.assign(call, { rowsWritten: counts("rows_written"), rowsRead: counts("rows_read") });
       return answer;
     });
   };

@@ -86,6 +86,15 @@ impl World {
         });
     }
 
+    /// Moves a dispatch of the first shard as an operator's repetition does.
+    pub fn repeat(&self, id: &str) {
+        let sql =
+            "UPDATE event_dispatches SET status = 'pending', replays = replays + 1, starts = 0, lease = NULL,
+                          lease_holder = NULL, next_retry_at = ?2 WHERE event_id = ?1";
+        let statement = Statement::new(sql, vec![id.into(), self.clock.now().into()]);
+        block_on(self.shard().port().batch(vec![statement])).unwrap();
+    }
+
     pub fn take_messages(&self) -> Vec<Incoming> {
         let texts = self.queues.port().take(&self.topic);
         texts.into_iter().map(|text| Incoming { text, attempts: 1 }).collect()
