@@ -1,0 +1,70 @@
+//! The arguments of `swarm`: nouns, then verbs. What a command takes stands beside the command.
+
+pub mod filter;
+pub mod values;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::commands::dlq::Dlq;
+use crate::commands::replays::Replays;
+
+const AFTER_HELP: &str = "\
+The API is found by --url and --token, else SWARM_URL and SWARM_TOKEN, else .swarm/profile.json of this folder or
+the nearest one above it, which `cargo xtask dev` writes.
+
+Results go to standard output: tables on a terminal, one JSON object a line anywhere else. All else goes to standard error.
+
+Exit codes:
+  0  done                    4  there is no such incident or replay
+  1  unexpected              5  refused: its state does not allow it, or nobody confirmed
+  2  wrong arguments         6  the gateway cannot be reached
+  3  no token, or not this one
+
+Examples:
+  swarm dlq list --status open
+  swarm dlq view inc_0123456789abcdef0123456789abcdef
+  swarm dlq replay inc_0123456789abcdef0123456789abcdef
+  swarm dlq replay --tenant acme --topic billing.events";
+
+/// Operates a Swarm Gateway: what failed, why, and having it done after all.
+#[derive(Parser)]
+#[command(name = "swarm", bin_name = "swarm", version, after_help = AFTER_HELP, max_term_width = 120)]
+pub struct Arguments {
+    /// Options of every command.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Globals {
+    /// Address of the cockpit, such as https://cockpit.example.com.
+    #[arg(long, global = true, value_name = "URL")]
+    pub url: Option<String>,
+    /// Token of an operator; others can see it here, so rather set SWARM_TOKEN.
+    #[arg(long, global = true, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// One JSON object a line, on a terminal too.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Tables, even where there is no terminal.
+    #[arg(long, global = true, conflicts_with = "json")]
+    pub table: bool,
+}
+
+/// The nouns.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Dead letters: incidents of events that failed for good.
+    #[command(subcommand)]
+    Dlq(Dlq),
+    /// Replays of many incidents: how far they are, and stopping them.
+    #[command(subcommand)]
+    Replays(Replays),
+    /// Who the token belongs to and what it may do.
+    Whoami,
+}

@@ -1,0 +1,18 @@
+//! The commands, one file each.
+
+pub mod dlq;
+pub mod replays;
+pub mod whoami;
+
+use crate::arguments::{Arguments, Command};
+use crate::failure::Failure;
+
+/// Runs a command.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
+    let globals = &arguments.globals;
+    match arguments.command {
+        Command::Dlq(command) => dlq::run(command, globals),
+        Command::Replays(command) => replays::run(command, globals),
+        Command::Whoami => whoami::run(globals),
+    }
+}
