@@ -1,20 +1,24 @@
-//! The sweeper Worker: one cron handler around [`swarm_domain::sweep`].
+//! The sweeper Worker: what the gateway does by the clock. Each cron expression of its config is one duty, with a module of
+//! its own around a function of `swarm-domain`.
 
-// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
+mod alerts;
+mod replays;
+mod sweep;
+
+use futures_util::future::join;
 use serde_json::json;
-use swarm_cloudflare::clock::random_token;
 use swarm_cloudflare::log::Log;
-use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, inbox, js};
-use swarm_domain::ports::Clock;
-use swarm_domain::sweep::{Sweeper, Swept};
+use swarm_cloudflare::{Bindings, Misconfigured, inbox, js};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
 use worker as _;
 
 const LOG: Log = Log::new("swarm-sweeper");
 
-/// How long a run may take: less than the two minutes until the next one. `SWEEP_SECONDS` changes it.
-const SWEEP_SECONDS_DEFAULT: i64 = 90;
+/// The cron expressions of `wrangler/sweeper.jsonc`.
+const EVERY_TWO_MINUTES: &str = "*/2 * * * *";
+const EVERY_MINUTE: &str = "* * * * *";
 
 /// The cron handler.
 #[wasm_bindgen]
@@ -22,33 +26,34 @@ pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Resul
     if !inbox::is_scheduled_event(&event) {
         return Err(js::error("only the runtime may call scheduled()"));
     }
-    match sweep(&Bindings::new(env)).await {
-        Ok(swept) => report(&swept),
-        Err(Misconfigured(problem)) => LOG.error("cannot sweep", json!({ "error": problem })),
+    let cron = js::text(&event, "cron").unwrap_or_default();
+    if let Err(Misconfigured(problem)) = run(&cron, &Bindings::new(env)).await {
+        LOG.error("a cron could not run", json!({ "cron": cron, "error": problem }));
     }
     Ok(JsValue::UNDEFINED)
 }
 
-async fn sweep(bindings: &Bindings) -> Result<Swept, Misconfigured> {
-    let seconds = bindings.number_var("SWEEP_SECONDS", SWEEP_SECONDS_DEFAULT)?;
-    let sweeper = Sweeper {
-        ledger: &bindings.ledger()?,
-        queues: &bindings.queues(),
-        clock: &SystemClock,
-        in_transit_deadline_ms: bindings.in_transit_deadline_ms()?,
-    };
-    let deadline = SystemClock.now().plus_ms(seconds.saturating_mul(1000));
-    Ok(sweeper.sweep(&random_token(), deadline).await)
+async fn run(cron: &str, bindings: &Bindings) -> Result<(), Misconfigured> {
+    match cron {
+        EVERY_TWO_MINUTES => sweep::run(bindings).await,
+        // At once, because replays go on for most of the minute.
+        EVERY_MINUTE => {
+            let (alerts, replays) = join(alerts::run(bindings), replays::run(bindings)).await;
+            alerts.and(replays)
+        }
+        _ => Err(Misconfigured(format!("no duty belongs to the cron expression '{cron}'"))),
+    }
 }
 
-fn report(swept: &Swept) {
-    for error in &swept.errors {
-        LOG.error("a shard could not be swept", json!({ "error": error.to_string() }));
-    }
-    let counts = json!({ "enqueued": swept.enqueued, "failed": swept.failed });
-    if swept.failed > 0 {
-        LOG.error("swept; some topics did not take their events", counts);
-    } else {
-        LOG.info("swept", counts);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cron_of_the_config_has_a_duty() {
+        let config = include_str!("../../wrangler/sweeper.jsonc");
+        let crons = config.split_once("\"crons\":").unwrap().1.split_once(']').unwrap().0;
+        let crons: Vec<&str> = crons.split('"').skip(1).step_by(2).collect();
+        assert_eq!(crons, [EVERY_TWO_MINUTES, EVERY_MINUTE]);
     }
 }

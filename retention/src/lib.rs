@@ -1,0 +1,73 @@
+//! The retention Worker: every night, old events that are done go to the archive, and what nobody needs any more goes for
+//! good.
+//!
+//! A Worker of its own beside the sweeper, because compressing and reading payloads would double the size of a module
+//! that is loaded every minute, and because this is the only one that may delete.
+
+use serde_json::json;
+use swarm_cloudflare::clock::random_token;
+use swarm_cloudflare::log::Log;
+use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, inbox, js};
+use swarm_domain::limits::{RETENTION_EVENTS_DEFAULT, RETENTION_SECONDS_DEFAULT};
+use swarm_domain::ports::Clock;
+use swarm_domain::retention::{Periods, Retained, Retention};
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs
+// it.
+use worker as _;
+
+const LOG: Log = Log::new("swarm-retention");
+
+/// The cron handler.
+#[wasm_bindgen]
+pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
+    if !inbox::is_scheduled_event(&event) {
+        return Err(js::error("only the runtime may call scheduled()"));
+    }
+    if let Err(Misconfigured(problem)) = run(&Bindings::new(env)).await {
+        LOG.error("cannot archive", json!({ "error": problem }));
+    }
+    Ok(JsValue::UNDEFINED)
+}
+
+/// Works for `RETENTION_SECONDS` on at most `RETENTION_EVENTS` events; `RETENTION` says how long they are kept.
+async fn run(bindings: &Bindings) -> Result<(), Misconfigured> {
+    let seconds = bindings.number_var("RETENTION_SECONDS", RETENTION_SECONDS_DEFAULT)?;
+    let events = bindings.number_var("RETENTION_EVENTS", RETENTION_EVENTS_DEFAULT)?;
+    let periods = match bindings.optional_json_var("RETENTION")? {
+        Some(json) => Periods::parse(&json).map_err(|error| Misconfigured(format!("RETENTION: {error}")))?,
+        None => Periods::default(),
+    };
+    let retention = Retention {
+        ledger: &bindings.ledger()?,
+        blobs: &bindings.blobs()?,
+        clock: &SystemClock,
+        periods: &periods,
+    };
+    let deadline = SystemClock.now().plus_ms(seconds.saturating_mul(1000));
+    report(&retention.run(&random_token(), deadline, events.unsigned_abs()).await);
+    Ok(())
+}
+
+fn report(retained: &Retained) {
+    for error in &retained.errors {
+        LOG.error("something could not be archived", json!({ "error": error.to_string() }));
+    }
+    if retained.busy {
+        return LOG.info("another run of retention is at work", json!({}));
+    }
+    LOG.info(
+        "archived and deleted",
+        json!({
+            "events": retained.events,
+            "parts": retained.parts,
+            "bytes": retained.bytes,
+            "kept": retained.kept,
+            "payloads": retained.payloads,
+            "alerts": retained.alerts,
+            "replays": retained.replays,
+            "finished": retained.finished,
+        }),
+    );
+}
