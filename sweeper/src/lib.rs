@@ -1,11 +1,9 @@
 //! The sweeper Worker: what the gateway does by the clock. Each cron expression of its config is one duty, with a module of
 //! its own around a function of `swarm-domain`.
 
-mod alerts;
 mod replays;
 mod sweep;
 
-use futures_util::future::join;
 use serde_json::json;
 use swarm_cloudflare::log::Log;
 use swarm_cloudflare::{Bindings, Misconfigured, inbox, js};
@@ -36,11 +34,7 @@ pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Resul
 async fn run(cron: &str, bindings: &Bindings) -> Result<(), Misconfigured> {
     match cron {
         EVERY_TWO_MINUTES => sweep::run(bindings).await,
-        // At once, because replays go on for most of the minute.
-        EVERY_MINUTE => {
-            let (alerts, replays) = join(alerts::run(bindings), replays::run(bindings)).await;
-            alerts.and(replays)
-        }
+        EVERY_MINUTE => replays::run(bindings).await,
         _ => Err(Misconfigured(format!("no duty belongs to the cron expression '{cron}'"))),
     }
 }

@@ -28,7 +28,7 @@ let stack, ledger;
 
 before(async () => {
   stack = await startStack({
-    watched: ["core", "billing", "audit"],
+    watched: ["core", "billing", "audit", "sweeper"],
     extra: [LITERAL],
     change: {
       core: (config) => {
@@ -92,6 +92,24 @@ test("a batch of fifty: two round trips of the consumer", async () => {
   assert.equal(cost.consumers, 2);
   assert.ok(cost.rows <= 9, `${cost.rows} rows per event`);
   assert.ok(cost.core < BATCH + BATCH / 2, `${cost.core} round trips: the marks do not wait for each other`);
+});
+
+test("a backlog of fifty: two rows a dispatch and two for the lane, three round trips, one send", async () => {
+  const core = stack.watch("swarm-core");
+  await core.reset();
+  await core.fault({ binding: "TOPIC_AUDIT_EVENTS", kind: "refuse" });
+  const ids = Array.from({ length: BATCH }, (_, n) => `evt_backlog_${n}`);
+  await Promise.all(ids.map((id) => stack.publish(event(id, "topup.created", { id: `obj_${id}`, object: "object" }))));
+  for (const id of ids) await ledger.reach("failed", id);
+  await ledger.makeDue();
+  const sweeper = stack.watch("swarm-sweeper");
+  await sweeper.reset();
+  await stack.sweep();
+  const calls = await sweeper.calls();
+  const count = (op) => calls.filter((call) => call.op === op).length;
+  const rows = calls.flatMap((call) => call.rowsWritten ?? []).reduce((a, b) => a + b, 0);
+  table.push({ life: `backlog of ${BATCH}, to send`, "rows/event": rows / BATCH, "sweeper round trips": count("roundTrip") });
+  assert.deepEqual({ rows, roundTrips: count("roundTrip"), sends: count("sendBatch") }, { rows: 2 * BATCH + 2, roundTrips: 3, sends: 1 });
 });
 
 test("the literal schema: 8 rows to accept, 14 to complete", async () => {

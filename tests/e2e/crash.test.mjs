@@ -80,11 +80,12 @@ async function drain(t) {
     if (left.length === 0 || Date.now() > deadline) return left;
     const [[stranded]] = await dev.sql("SELECT count(*) FROM event_dispatches WHERE status <> 'delivered'");
     t.diagnostic(`${stranded} dispatches are left to the sweeper`);
-    // Two minutes until a sender's claim ends, sixteen until a dead consumer's lease does: let them be over. What its queue has
-    // lost is due by itself, because the deadline of this test is short.
+    // Two minutes until a sender's claim ends, one until a dead sweeper's lane does, sixteen until a dead consumer's lease does:
+    // let them be over. What its queue has lost is due by itself, because the deadline of this test is short.
     const past = "2000-01-01 00:00:00.000";
     await dev.sql(`UPDATE event_dispatches SET next_retry_at = '${past}' WHERE status IN ('pending', 'failed')`);
     await dev.sql(`UPDATE event_dispatches SET lease = '${past}' WHERE lease IS NOT NULL`);
+    await dev.sql(`UPDATE lanes SET until = '${past}'`);
     await dev.sweep();
   }
 }

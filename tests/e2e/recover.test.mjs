@@ -8,6 +8,8 @@ import { invoicePaid } from "./support/stripe.mjs";
 import { until } from "./support/until.mjs";
 
 const EVENTS = 30;
+/** After so long a send counts as failed. */
+const SEND_DEADLINE_MS = 5_000;
 
 let stack, ledger, core, sweeper;
 
@@ -65,12 +67,53 @@ test("a sweeper whose outcomes are not recorded sends again, and the consumers d
   await assertDeliveredOnce(ids);
 });
 
-test("a claim whose answer is lost is not lost work", async () => {
-  const ids = await strand("evt_lost_claim");
-  await sweeper.fault({ binding: "LEDGER", kind: "lose", times: 1 });
-  await stack.sweep();
-  await assertDeliveredOnce(ids);
+for (const [what, sql] of [
+  ["the search for topics", "RECURSIVE topics"],
+  ["the page of a topic", "INSERT INTO lanes"],
+  ["the settlement", "DELETE FROM lanes"],
+]) {
+  test(`${what} may go without an answer`, async () => {
+    const ids = await strand(`evt_lost_${sql.split(" ")[0].toLowerCase()}`);
+    await sweeper.fault({ binding: "LEDGER", sql, kind: "lose", times: 1 });
+    await stack.sweep();
+    assert.equal(await messagesSent(), 2 * EVENTS);
+    await assertDeliveredOnce(ids);
+  });
+}
+
+test("a queue that does not answer holds up no other", async () => {
+  const ids = await strand("evt_hanging");
+  await sweeper.fault({ binding: "TOPIC_AUDIT_EVENTS", kind: "hang" });
+  const sweep = stack.sweep();
+  const arrived = ([, billing]) => billing.status === "delivered";
+  for (const id of ids) await until(id, () => ledger.dispatches(id), arrived, SEND_DEADLINE_MS);
+  await sweep;
+  for (const id of ids) assert.equal((await ledger.dispatches(id))[0].status, "failed");
 });
+
+test("what fails for the last time is given up, with one incident, and other topics go on", async () => {
+  const ids = await strand("evt_last_attempt");
+  await ledger.all("UPDATE event_dispatches SET attempts = 4 WHERE topic = 'billing.events'");
+  await sweeper.fault({ binding: "TOPIC_BILLING_EVENTS", kind: "refuse", error: "Queue is overloaded (10250)" });
+  await Promise.all([stack.sweep(), stack.sweep()]);
+  await assertGivenUp(ids, "Outbox sweeper retries exhausted: Queue is overloaded (10250)");
+});
+
+test("what can never be sent is given up at once", async () => {
+  const ids = await strand("evt_no_queue");
+  await sweeper.fault({ binding: "TOPIC_BILLING_EVENTS", kind: "refuse", error: "Queue not found (10104)" });
+  await stack.sweep();
+  await assertGivenUp(ids, "Queue not found (10104)");
+});
+
+async function assertGivenUp(ids, error) {
+  const settled = ([audit, billing]) => audit.status === "delivered" && billing.status === "dlq_abandoned";
+  for (const id of ids) {
+    await until(id, () => ledger.dispatches(id), settled);
+    const incidents = await ledger.all("SELECT kind, topic, status, error_message FROM dlq_incidents WHERE event_id = ?", id);
+    assert.deepEqual(incidents, [{ kind: "abandoned", topic: "billing.events", status: "open", error_message: error }]);
+  }
+}
 
 test("a topic that is down holds up no other, and is tried again ever later", async () => {
   const ids = await strand("evt_one_down");

@@ -134,8 +134,8 @@ test("nothing but publish and publishBatch can be called, and on the default ent
   assert.equal(await ledger.count("forged"), 0);
 });
 
-test("a consumer and the sweeper refuse what does not come from the runtime, even from who is bound to them", async () => {
-  for (const [binding, method] of [["CONSUMER", "queue"], ["SWEEPER", "scheduled"]]) {
+test("a consumer, the archiver and the sweeper refuse what does not come from the runtime, even from who is bound to them", async () => {
+  for (const [binding, method] of [["CONSUMER", "queue"], ["ARCHIVER", "queue"], ["SWEEPER", "scheduled"]]) {
     const { thrown } = await call(binding, method);
     assert.match(thrown ?? "", /batches of its queue only|only the runtime/);
   }

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures the built gateway. The measurements themselves are scripts in bench/.
 
 use anyhow::Result;
+use clap::ValueEnum;
 
 use crate::build;
 use crate::process;
@@ -8,18 +9,42 @@ use crate::sizes;
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
-/// What is measured, in the order in which it is run.
-const SCRIPTS: [&str; 2] = ["bench/throughput.mjs", "bench/adapter-cpu.mjs"];
+/// What can be measured alone.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Bench {
+    /// How much of a floor's throughput the gateway reaches.
+    Throughput,
+    /// What a verified event costs the adapter.
+    AdapterCpu,
+    /// What a backlog costs the sweeper, from 1,000 to 100,000 dispatches.
+    Sweeper,
+}
 
-/// Builds, measures, and prints how large the Workers are.
-pub fn command(workspace: &Workspace, tools: &Tools) -> Result<()> {
-    build::build(workspace, tools)?;
-    for script in SCRIPTS {
-        println!("\n=== {script}");
-        let mut node = tools.command("node");
-        node.env("WRANGLER_SEND_METRICS", "false").env("CI", "1").arg(script);
-        process::run(&mut node)?;
+impl Bench {
+    fn script(self) -> &'static str {
+        match self {
+            Self::Throughput => "bench/throughput.mjs",
+            Self::AdapterCpu => "bench/adapter-cpu.mjs",
+            Self::Sweeper => "bench/sweeper.mjs",
+        }
     }
+}
+
+/// Builds and measures. What nobody names is the accept path: its throughput, the adapter, and how large the Workers are.
+pub fn command(workspace: &Workspace, tools: &Tools, only: Option<Bench>) -> Result<()> {
+    build::build(workspace, tools)?;
+    if let Some(bench) = only {
+        return run(tools, bench);
+    }
+    run(tools, Bench::Throughput)?;
+    run(tools, Bench::AdapterCpu)?;
     println!();
     sizes::print(workspace)
+}
+
+fn run(tools: &Tools, bench: Bench) -> Result<()> {
+    println!("\n=== {}", bench.script());
+    let mut node = tools.command("node");
+    node.env("WRANGLER_SEND_METRICS", "false").env("CI", "1").arg(bench.script());
+    process::run(&mut node)
 }

@@ -24,11 +24,14 @@ pub struct WorkerCrate {
 }
 
 /// All of them, those that only tests and the bench deploy included.
-pub const WORKER_CRATES: [WorkerCrate; 7] = [
+pub const WORKER_CRATES: [WorkerCrate; 10] = [
     WorkerCrate { package: "swarm-core", folder: "core/worker" },
     WorkerCrate { package: "swarm-adapter", folder: "adapters/worker" },
     WorkerCrate { package: "swarm-consumers", folder: "consumers/worker" },
+    WorkerCrate { package: "swarm-dlq-archiver", folder: "consumers/archiver" },
     WorkerCrate { package: "swarm-sweeper", folder: "sweeper" },
+    WorkerCrate { package: "swarm-keeper", folder: "keeper" },
+    WorkerCrate { package: "swarm-cockpit", folder: "cockpit/worker" },
     WorkerCrate { package: "swarm-fixture-tenant", folder: "tests/fixture/rust-tenant" },
     WorkerCrate { package: "swarm-conformance-worker", folder: "tests/conformance/worker" },
     WorkerCrate { package: "swarm-bench-floor", folder: "bench/floor" },

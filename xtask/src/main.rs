@@ -65,7 +65,10 @@ enum Task {
         bless: bool,
     },
     /// Measure throughput, CPU time and sizes.
-    Bench,
+    Bench {
+        /// Measure this alone.
+        bench: Option<bench::Bench>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -88,7 +91,7 @@ fn run(task: Task) -> Result<()> {
         Task::Dev(options) => dev::command(&workspace, &setup::setup(&workspace)?, &options),
         Task::Test { stage } => test::command(&workspace, &setup::setup(&workspace)?, stage),
         Task::Check { stage, bless } => check::command(&workspace, &setup::setup(&workspace)?, stage, bless),
-        Task::Bench => bench::command(&workspace, &setup::setup(&workspace)?),
+        Task::Bench { bench } => bench::command(&workspace, &setup::setup(&workspace)?, bench),
         Task::Build { sizes } => build::command(&workspace, &setup::setup(&workspace)?, sizes),
     }
 }

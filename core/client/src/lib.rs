@@ -119,7 +119,8 @@ impl Event {
 /// The answer as JSON text.
 async fn settled(call: Result<js_sys::Promise, JsValue>) -> Result<String, PublishError> {
     let fault = |error: JsValue| PublishError::Fault(js::error_message(&error));
-    let answer = runtime::within_ms(DEADLINE_MS, &call.map_err(fault)?).await.ok_or(PublishError::TimedOut)?;
+    let answer =
+        runtime::within_ms(DEADLINE_MS, &call.map_err(fault)?).await.ok_or(PublishError::TimedOut)?;
     let text = answer.and_then(|answer| js_sys::JSON::stringify(&answer)).map_err(fault)?;
     Ok(String::from(text))
 }

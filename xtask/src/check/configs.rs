@@ -6,7 +6,9 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
+use swarm_domain::limits::QUEUE_RETRIES_MAX;
 use swarm_domain::routing::Routes;
+use swarm_domain::topic::DEAD_LETTER_SUFFIX;
 
 use crate::config::{CORE, Config};
 use crate::tools::Tools;
@@ -20,9 +22,6 @@ const SWEEPER: &str = "wrangler/sweeper.jsonc";
 
 /// Configs of Workers that the internet may reach.
 const PUBLIC: [&str; 2] = ["wrangler/adapters", "wrangler/cockpit.jsonc"];
-
-/// What every dead-letter queue is called like.
-const DLQ_SUFFIX: &str = "-dlq";
 
 /// Fails with all problems at once.
 pub fn check(workspace: &Workspace, tools: &Tools) -> Result<()> {
@@ -51,7 +50,7 @@ fn validate(tools: &Tools, configs: &[Config]) -> Result<()> {
     Ok(())
 }
 
-/// Every routed topic needs its queue at core and sweeper, and one Worker that consumes it.
+/// Every routed topic needs its queue at core and sweeper, one Worker that consumes it, and one that archives its dead letters.
 fn routing_problems(configs: &[Config]) -> Result<Vec<String>> {
     let core = find(configs, CORE)?;
     let routes = Routes::parse(&core.variable("ROUTES").context("core.jsonc has no vars.ROUTES")?)?;
@@ -68,10 +67,12 @@ fn routing_problems(configs: &[Config]) -> Result<Vec<String>> {
                 problems.push(format!("{}: no producer {binding} for queue {queue}", sender.path.display()));
             }
         }
-        let consumers = configs.iter().flat_map(|config| config.list("/queues/consumers"));
-        let consumers = consumers.filter(|consumer| consumer["queue"].as_str() == Some(&queue)).count();
-        if consumers != 1 {
-            problems.push(format!("{topic}: {consumers} Workers consume queue {queue}, must be 1"));
+        for queue in [queue, topic.dead_letter_queue()] {
+            let consumers = configs.iter().flat_map(|config| config.list("/queues/consumers"));
+            let consumers = consumers.filter(|consumer| consumer["queue"].as_str() == Some(&queue)).count();
+            if consumers != 1 {
+                problems.push(format!("{topic}: {consumers} Workers consume queue {queue}, must be 1"));
+            }
         }
     }
     Ok(problems)
@@ -109,14 +110,18 @@ fn consumer_problems(config: &Config) -> Vec<String> {
                 problems.push(format!("consumer of {queue} does not set {key}"));
             }
         }
-        if queue.ends_with(DLQ_SUFFIX) {
+        if queue.ends_with(DEAD_LETTER_SUFFIX) {
+            // Behind a dead-letter queue there is nothing.
+            if consumer["max_retries"].as_u64() != Some(QUEUE_RETRIES_MAX.into()) {
+                problems.push(format!("max_retries of {queue} must be {QUEUE_RETRIES_MAX}"));
+            }
             continue;
         }
         let retries = consumer["max_retries"].to_string();
         if config.variable("QUEUE_MAX_RETRIES").as_deref() != Some(&retries) {
             problems.push(format!("vars.QUEUE_MAX_RETRIES must be {retries}, the max_retries of {queue}"));
         }
-        let dead_letters = format!("{queue}{DLQ_SUFFIX}");
+        let dead_letters = format!("{queue}{DEAD_LETTER_SUFFIX}");
         if consumer["dead_letter_queue"].as_str() != Some(&dead_letters) {
             problems.push(format!("dead_letter_queue of {queue} must be {dead_letters}"));
         }

@@ -1,38 +1,16 @@
-//! The retention Worker: every night, old events that are done go to the archive, and what nobody needs any more goes for
-//! good.
-//!
-//! A Worker of its own beside the sweeper, because compressing and reading payloads would double the size of a module
-//! that is loaded every minute, and because this is the only one that may delete.
+//! Every night: moves old events that are done to the archive, and clears away what nobody needs any more.
 
 use serde_json::json;
 use swarm_cloudflare::clock::random_token;
-use swarm_cloudflare::log::Log;
-use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, inbox, js};
+use swarm_cloudflare::{Bindings, Misconfigured, SystemClock};
 use swarm_domain::limits::{RETENTION_EVENTS_DEFAULT, RETENTION_SECONDS_DEFAULT};
 use swarm_domain::ports::Clock;
 use swarm_domain::retention::{Periods, Retained, Retention};
-use wasm_bindgen::JsValue;
-use wasm_bindgen::prelude::wasm_bindgen;
-// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs
-// it.
-use worker as _;
 
-const LOG: Log = Log::new("swarm-retention");
-
-/// The cron handler.
-#[wasm_bindgen]
-pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
-    if !inbox::is_scheduled_event(&event) {
-        return Err(js::error("only the runtime may call scheduled()"));
-    }
-    if let Err(Misconfigured(problem)) = run(&Bindings::new(env)).await {
-        LOG.error("cannot archive", json!({ "error": problem }));
-    }
-    Ok(JsValue::UNDEFINED)
-}
+use crate::LOG;
 
 /// Works for `RETENTION_SECONDS` on at most `RETENTION_EVENTS` events; `RETENTION` says how long they are kept.
-async fn run(bindings: &Bindings) -> Result<(), Misconfigured> {
+pub async fn run(bindings: &Bindings) -> Result<(), Misconfigured> {
     let seconds = bindings.number_var("RETENTION_SECONDS", RETENTION_SECONDS_DEFAULT)?;
     let events = bindings.number_var("RETENTION_EVENTS", RETENTION_EVENTS_DEFAULT)?;
     let periods = match bindings.optional_json_var("RETENTION")? {

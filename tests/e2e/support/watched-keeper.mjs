@@ -1,0 +1,9 @@
+// The keeper as it is built, with its bindings watched.
+
+import { env } from "cloudflare:workers";
+import { watch } from "./watch.mjs";
+
+export { default } from "../../../keeper/build/index.js";
+export { FaultControl } from "./watch.mjs";
+
+watch(env);
