@@ -11,6 +11,7 @@ mod process;
 mod process_group;
 mod progress;
 mod setup;
+mod simulate;
 mod sizes;
 mod smoke;
 mod stack;
@@ -69,6 +70,13 @@ enum Task {
         /// Measure this alone.
         bench: Option<bench::Bench>,
     },
+    /// Run the whole gateway under a seed with faults at every call, and check that nothing is lost.
+    #[command(disable_help_flag = true)]
+    Simulate {
+        /// `--seed N`, `--events M`, `--seeds K`, `--minutes T`; `--help` says more.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -92,6 +100,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { stage } => test::command(&workspace, &setup::setup(&workspace)?, stage),
         Task::Check { stage, bless } => check::command(&workspace, &setup::setup(&workspace)?, stage, bless),
         Task::Bench { bench } => bench::command(&workspace, &setup::setup(&workspace)?, bench),
+        Task::Simulate { arguments } => simulate::command(&setup::setup(&workspace)?, &arguments),
         Task::Build { sizes } => build::command(&workspace, &setup::setup(&workspace)?, sizes),
     }
 }
