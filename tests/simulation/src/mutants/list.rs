@@ -49,6 +49,13 @@ fn consuming() -> Vec<Mutant> {
     let states = sql_states_before(DispatchEvent::Deliver);
     vec![
         rewrite(
+            "a lease is taken although another holds it",
+            &lease::TAKE_LEASES,
+            "AND (lease IS NULL OR lease <= ?4) AND starts <= ?5",
+            "AND ?5 = ?5",
+            &[handling::ONE_AT_A_TIME],
+        ),
+        rewrite(
             "a lease is taken of what is at rest",
             &lease::TAKE_LEASES,
             format!("AND status IN ({states})"),
@@ -76,6 +83,13 @@ fn settling() -> Vec<Mutant> {
         ),
         skip("leases are not released", lease::RELEASE_LEASES, &[handling::RELEASED]),
         skip("a delivered replay leaves its incident open", &lease::RESOLVE_INCIDENTS, &[incidents::AGREE]),
+        rewrite(
+            "a dead letter is not looked at again",
+            &lease::MARK_DEAD_LETTERED,
+            "next_retry_at = ?4",
+            "next_retry_at = nullif(?4, ?4)",
+            &[incidents::AGREE],
+        ),
         rewrite(
             "the sweeper takes lanes that others hold",
             lane::TAKE,
