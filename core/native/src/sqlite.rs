@@ -27,6 +27,9 @@ const LIMITS: [(Limit, i32); 6] = [
 /// How long a batch waits for another process that writes to the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Compiled statements that are kept: more than the gateway has.
+const STATEMENTS_KEPT: usize = 200;
+
 /// One SQLite database. A clone means the same one.
 #[derive(Clone, Debug)]
 pub struct SqliteShard(Rc<Connection>);
@@ -55,6 +58,7 @@ impl SqliteShard {
             connection.set_limit(limit, value).map_err(sql_error)?;
         }
         connection.busy_timeout(BUSY_TIMEOUT).map_err(sql_error)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
         connection.pragma_update(None, "foreign_keys", true).map_err(sql_error)?;
         Ok(Self(Rc::new(connection)))
     }

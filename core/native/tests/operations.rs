@@ -176,6 +176,8 @@ fn what_is_ignored_alerts_nobody_and_may_be_taken_up_again() {
     assert_eq!(count(&world, "SELECT count(*) AS n FROM dlq_incidents WHERE alert_at IS NOT NULL"), 0);
     let again = block_on(operations(&world).triage(&id, &op(&world, "op2"))).unwrap();
     assert_eq!((again.status, again.resolved_at, again.resolved_by), (IncidentState::Triaged, None, None));
+    // Somebody has to deal with it after all, so it must not be forgotten.
+    assert_eq!(count(&world, "SELECT count(*) AS n FROM dlq_incidents WHERE alert_at IS NOT NULL"), 1);
 }
 
 #[test]

@@ -177,6 +177,20 @@ fn what_fails_again_during_a_replay_is_not_replayed_again() {
 }
 
 #[test]
+fn what_fails_again_and_is_taken_up_is_not_replayed_again_either() {
+    let world = World::new(1);
+    incidents(&world, 30);
+    let job = create(&world, Of::Incidents, "{}", &[], 10);
+    let begun = advance(&world, &job, 1_500).unwrap();
+    fail_everything(&world, "again");
+    // The replay comes to the incidents that are triaged after all that are open.
+    everywhere(&world, "UPDATE dlq_incidents SET status = 'triaged' WHERE retry_count = 1");
+    let done = advance(&world, &job, HOUR_MS).unwrap();
+    assert_eq!(counts(&done), (JobState::Completed, 30, 30, begun.moved));
+    assert_eq!(count(&world, "SELECT count(*) AS n FROM ops_log WHERE action = 'replay'"), 30);
+}
+
+#[test]
 fn what_others_have_moved_meanwhile_counts_as_skipped() {
     let world = World::new(1);
     incidents(&world, 10);

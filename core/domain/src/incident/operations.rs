@@ -41,9 +41,10 @@ pub struct Operations<'a, S> {
 pub static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM dlq_incidents i WHERE i.incident_id = ?1"));
 
-/// Takes an incident up.
-pub static TRIAGE: LazyLock<String> =
-    LazyLock::new(|| decide(IncidentEvent::Triage, "resolved_at = NULL, resolved_by = NULL"));
+/// Takes an incident up. One that was let rest is due to be told of again: somebody has to deal with it after all.
+pub static TRIAGE: LazyLock<String> = LazyLock::new(|| {
+    decide(IncidentEvent::Triage, "resolved_at = NULL, resolved_by = NULL, alert_at = coalesce(alert_at, ?3)")
+});
 
 /// Lets an incident rest: nobody is told of it any more.
 pub static IGNORE: LazyLock<String> =

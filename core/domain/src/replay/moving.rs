@@ -53,9 +53,10 @@ pub static RETRY_ONE: LazyLock<String> = LazyLock::new(|| ONE.retry_incidents())
 /// Writes down who did it.
 pub static LOG_ONE: LazyLock<String> = LazyLock::new(|| ONE.log());
 
-/// Sends dispatches once more whose incidents may be replayed.
+/// Sends dispatches once more whose incidents may be replayed and that this replay has not moved before: one that failed
+/// again meanwhile, and that somebody then took up, stands in a state that the replay is yet to come to.
 pub static MOVE_INCIDENTS: LazyLock<String> =
-    LazyLock::new(|| MANY.move_dispatches(OF_INCIDENT, INCIDENT_MAY));
+    LazyLock::new(|| MANY.move_dispatches(OF_INCIDENT, INCIDENT_MAY_ONCE));
 /// Sends dispatches once more, whether they have an incident or not.
 pub static MOVE_EVENTS: LazyLock<String> = LazyLock::new(|| MANY.move_dispatches("?5", "true"));
 /// Moves the incidents of the dispatches that this step has moved.
@@ -95,6 +96,10 @@ const OF_INCIDENT: &str = "k.value ->> 'incident_id'";
 
 const INCIDENT_MAY: &str = "EXISTS (SELECT 1 FROM dlq_incidents i
                      WHERE i.incident_id = k.value ->> 'incident_id' AND i.status IN ({before}))";
+
+const INCIDENT_MAY_ONCE: &str = "EXISTS (SELECT 1 FROM dlq_incidents i
+                     WHERE i.incident_id = k.value ->> 'incident_id' AND i.status IN ({before})
+                       AND NOT EXISTS (SELECT 1 FROM ops_log l WHERE l.op_id = ?5 || '/' || i.incident_id))";
 
 impl Batch {
     fn move_dispatches(&self, replay_of: &str, condition: &str) -> String {
