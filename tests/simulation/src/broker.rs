@@ -1,20 +1,22 @@
 //! The queues as the platform runs them: at least once, in any order, with retries, delays and dead-letter queues, and now and
 //! then a message that is lost without a word.
 
+mod delivery;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use serde::Deserialize;
-use swarm_consumer_kit::Disposition;
 use swarm_domain::message::DeadLetter;
 use swarm_domain::topic::Topic;
 
-use crate::actors::{archiver, consumer};
 use crate::executor::Signal;
 use crate::faults::FaultKind;
 use crate::process::Process;
 use crate::witness::About;
 use crate::world::World;
+
+pub use delivery::{InFlight, pump};
 
 /// What a queue is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,77 +232,6 @@ impl Queue {
             letter.attempts += 1;
         }
         taken
-    }
-}
-
-/// Messages that a run has and has not answered for. If the run ends without an answer, all of them come again.
-pub struct InFlight {
-    world: Rc<World>,
-    queue: usize,
-    /// The messages.
-    pub letters: Vec<Letter>,
-}
-
-impl InFlight {
-    /// Answers message by message.
-    pub fn answer(mut self, process: &Process, dispositions: &[Disposition]) {
-        let world = Rc::clone(&self.world);
-        let letters = std::mem::take(&mut self.letters);
-        for (letter, disposition) in letters.iter().zip(dispositions) {
-            let event = letter.about.as_ref().map(|about| about.event);
-            process.note(event, || format!("m{} {disposition:?}", letter.id));
-            match disposition {
-                Disposition::Retry { delay_seconds } => {
-                    world.broker.retry(&world, self.queue, letter.clone(), *delay_seconds);
-                }
-                Disposition::Ack => {
-                    world.check_ack(process, self.queue, letter, &letters);
-                    if world.faults.strikes(|weather| weather.ack_lost, FaultKind::AckLost) {
-                        world.note(0, event, || format!("the acknowledgement of m{} got lost", letter.id));
-                        let delay_seconds = world.dice.between(1, 120) as u32;
-                        world.broker.retry(&world, self.queue, letter.clone(), delay_seconds);
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        let queue = self.world.broker.queue(self.queue);
-        queue.batches.set(queue.batches.get().saturating_sub(1));
-        queue.signal.raise();
-        for letter in std::mem::take(&mut self.letters) {
-            let event = letter.about.as_ref().map(|about| about.event);
-            self.world.note(0, event, || format!("nobody answered for m{}", letter.id));
-            self.world.broker.retry(&self.world, self.queue, letter, queue.settings.retry_delay_seconds);
-        }
-    }
-}
-
-/// Delivers a queue's messages for as long as the world stands.
-pub async fn pump(world: Rc<World>, number: usize) {
-    let queue = world.broker.queue(number);
-    loop {
-        match queue.next_at_ms() {
-            None => queue.signal.wait().await,
-            Some(at_ms) if at_ms > world.executor.now_ms() => {
-                queue.signal.wait_until(&world.executor, at_ms).await;
-            }
-            Some(_) => {
-                world.executor.sleep_ms(world.dice.between(0, queue.settings.batch_timeout_ms)).await;
-                let letters = queue.take(&world);
-                if !letters.is_empty() {
-                    queue.batches.set(queue.batches.get() + 1);
-                    let in_flight = InFlight { world: Rc::clone(&world), queue: number, letters };
-                    match &queue.settings.purpose {
-                        Purpose::Topic(topic) => consumer::serve(&world, topic.clone(), in_flight),
-                        Purpose::DeadLetters(_) => archiver::serve(&world, number, in_flight),
-                    }
-                }
-            }
-        }
     }
 }
 

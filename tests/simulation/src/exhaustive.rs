@@ -10,9 +10,10 @@ use swarm_domain::replay::Of;
 
 use crate::actors::client::{self, Parcel};
 use crate::actors::operator::{self, Wish};
-use crate::actors::sweeper;
+use crate::actors::{keeper, sweeper};
+use crate::checkers::archive;
 use crate::faults::{Fate, Port, Script};
-use crate::plan::MINUTE_MS;
+use crate::plan::{MINUTE_MS, topic};
 use crate::process::Actor;
 use crate::report::WorldReport;
 use crate::witness::Poison;
@@ -101,6 +102,9 @@ pub fn paths() -> Vec<Path> {
         path("replay many incidents", Actor::ReplayRunner, healed_incidents, replay_all),
         path("replay many events", Actor::ReplayRunner, delivered, replay_events),
         path("cancel a replay of many", Actor::Operator, replaying, cancel),
+        path("tell of incidents", Actor::Alerter, nothing, |w| publish(w, ORDER, Poison::Permanent)),
+        path("archive and delete what is old", Actor::Keeper, grown_old, retain),
+        path("read back what was deleted", Actor::Restorer, deleted, restore),
     ]
 }
 
@@ -211,5 +215,36 @@ fn cancel(world: &Rc<World>) {
     for replay in replays {
         operator::start(world, Wish::Cancel(replay.clone()));
         operator::start(world, Wish::Cancel(replay));
+    }
+}
+
+/// Events that were delivered and incidents that were resolved, a day ago.
+fn grown_old(world: &Rc<World>) {
+    healed_incidents(world);
+    each(world, Wish::Replay);
+    publish_batch(world);
+    live(world, 5);
+    world.wait_until_old();
+    world.wait_until_old();
+}
+
+fn retain(world: &Rc<World>) {
+    keeper::retain(world);
+    keeper::retain(world);
+}
+
+fn deleted(world: &Rc<World>) {
+    grown_old(world);
+    keeper::retain(world);
+    live(world, 5);
+}
+
+/// Two operators who want the same back, and one topic that the events never had.
+fn restore(world: &Rc<World>) {
+    let parts: Vec<String> = world.blobs.keys().into_iter().filter(|key| archive::is_part(key)).collect();
+    for part in parts {
+        let topics = vec![topic("mail.out"), topic("billing.events")];
+        operator::start(world, Wish::Restore(part.clone(), topics.clone()));
+        operator::start(world, Wish::Restore(part, topics));
     }
 }

@@ -1,96 +1,16 @@
 //! What goes wrong: at random while the storm lasts, or exactly once at a given step.
 
+mod kind;
+mod weather;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::dice::Dice;
 use crate::process::Actor;
 
-/// Declares the kinds of faults with the names under which they are counted.
-macro_rules! kinds {
-    ($($(#[$doc:meta])* $kind:ident $name:literal,)*) => {
-        /// A kind of fault.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum FaultKind { $($(#[$doc])* $kind,)* }
-
-        impl FaultKind {
-            /// Every kind.
-            pub const ALL: &[Self] = &[$(Self::$kind,)*];
-
-            /// What it is called in reports.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$kind => $name,)* }
-            }
-        }
-    };
-}
-
-kinds! {
-    /// D1 did not do it.
-    SqlRefused "D1 refused",
-    /// D1 did it, and its answer got lost.
-    SqlAnswerLost "D1 did it, answer lost",
-    /// D1 took its time.
-    SqlSlow "D1 slow",
-    /// D1 did not answer for a while.
-    SqlDown "D1 down",
-    /// A queue did not take a message.
-    SendRefused "queue refused",
-    /// A queue took a message, and its answer got lost.
-    SendAnswerLost "queue took it, answer lost",
-    /// A queue took its time.
-    SendSlow "queue slow",
-    /// A queue took nothing for a while.
-    QueueDown "queue down",
-    /// R2 did not do it.
-    BlobRefused "R2 refused",
-    /// R2 did it, and its answer got lost.
-    BlobAnswerLost "R2 did it, answer lost",
-    /// R2 took its time.
-    BlobSlow "R2 slow",
-    /// R2 did not answer for a while.
-    BlobDown "R2 down",
-    /// A webhook of alerts did not take one.
-    SinkRefused "alert sink refused",
-    /// A webhook of alerts took one, and its answer got lost.
-    SinkAnswerLost "alert sink took it, answer lost",
-    /// A run ended just before a call.
-    KilledBefore "killed before a call",
-    /// A run ended just after a call.
-    KilledAfter "killed after a call",
-    /// A run went on long after its lease had ended.
-    Straggled "straggled past its lease",
-    /// The answer never reached who had called.
-    AnswerLost "answer to the caller lost",
-    /// A clock is ahead or behind.
-    ClockSkewed "clock skewed",
-    /// A cron did not come.
-    CronMissed "cron missed",
-    /// A cron came twice at once.
-    CronDoubled "two crons at once",
-    /// A queue stored a message twice.
-    Duplicated "message duplicated",
-    /// A queue delivered a message that had been acknowledged.
-    AckLost "acknowledgement lost",
-    /// A queue delivered late messages before early ones.
-    Reordered "messages reordered",
-    /// A queue lost a message.
-    MessageLost "message lost",
-    /// Something that is not the gateway's got into a queue.
-    ForeignMessage "foreign message",
-    /// A handler failed for this time.
-    HandlerTransient "handler failed, transient",
-    /// A handler failed for good.
-    HandlerPermanent "handler failed, permanent",
-    /// A handler ended its isolate.
-    HandlerPanicked "handler panicked",
-    /// A handler never came back.
-    HandlerHung "handler hung",
-    /// A handler's effect was refused.
-    EffectRefused "effect refused",
-    /// An effect was carried out twice.
-    Repeated "call carried out twice",
-}
+pub use kind::FaultKind;
+pub use weather::Weather;
 
 /// The ports at which faults happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +21,8 @@ pub enum Port {
     Queue(usize),
     /// The blob store.
     Blobs,
+    /// What a queue delivers, by number.
+    Delivery(usize),
     /// A webhook that takes alerts.
     Sink,
 }
@@ -120,59 +42,6 @@ pub enum Fate {
     KilledAfter,
     /// It happens twice.
     Repeated,
-}
-
-/// How likely faults are, per call unless said otherwise.
-#[derive(Clone, Debug, Default)]
-pub struct Weather {
-    /// Refused.
-    pub refused: f64,
-    /// Done, answer lost.
-    pub answer_lost: f64,
-    /// Slow by seconds.
-    pub slow: f64,
-    /// Killed, before or after.
-    pub killed: f64,
-    /// Of settling calls: long after the lease.
-    pub straggled: f64,
-    /// Per answer to a caller.
-    pub caller_answer_lost: f64,
-    /// Per run: its clock is off.
-    pub skewed: f64,
-    /// Per cron.
-    pub cron_missed: f64,
-    /// Per cron.
-    pub cron_doubled: f64,
-    /// Per message sent.
-    pub duplicated: f64,
-    /// Per message acknowledged.
-    pub ack_lost: f64,
-    /// Per message sent.
-    pub message_lost: f64,
-    /// Per batch: taken in any order.
-    pub reordered: f64,
-}
-
-impl Weather {
-    /// A storm of its own kind for each seed: some worlds see many kills, others many lost answers, few see everything.
-    pub fn draw(dice: &Dice) -> Self {
-        let level = |most: f64| if dice.chance(0.2) { 0.0 } else { dice.fraction(0.0, most) };
-        Self {
-            refused: level(0.04),
-            answer_lost: level(0.04),
-            slow: level(0.03),
-            killed: level(0.02),
-            straggled: level(0.01),
-            caller_answer_lost: level(0.05),
-            skewed: level(0.5),
-            cron_missed: level(0.3),
-            cron_doubled: level(0.5),
-            duplicated: level(0.05),
-            ack_lost: level(0.03),
-            message_lost: level(0.03),
-            reordered: level(0.5),
-        }
-    }
 }
 
 /// A span during which a port answers nothing.
@@ -253,6 +122,15 @@ impl Faults {
         *self.outages.borrow_mut() = outages;
     }
 
+    /// Until when a queue delivers nothing, if it does not now.
+    pub fn paused_until_ms(&self, queue: usize, now_ms: i64) -> Option<i64> {
+        let outages = self.outages.borrow();
+        let paused = |outage: &&Outage| {
+            outage.port == Port::Delivery(queue) && (outage.from_ms..outage.until_ms).contains(&now_ms)
+        };
+        outages.iter().filter(paused).map(|outage| outage.until_ms).max()
+    }
+
     /// Whether faults may happen now.
     pub fn is_raging(&self) -> bool {
         self.raging.get()
@@ -324,7 +202,7 @@ impl Faults {
     pub fn delay_ms(&self, port: Port) -> i64 {
         let kind = match port {
             Port::Sql(_) => FaultKind::SqlSlow,
-            Port::Queue(_) | Port::Sink => FaultKind::SendSlow,
+            Port::Queue(_) | Port::Delivery(_) | Port::Sink => FaultKind::SendSlow,
             Port::Blobs => FaultKind::BlobSlow,
         };
         if self.strikes(|weather| weather.slow, kind) { self.dice.between(SLOW_MS.0, SLOW_MS.1) } else { 0 }
@@ -335,6 +213,7 @@ fn down_kind(port: Port) -> FaultKind {
     match port {
         Port::Sql(_) => FaultKind::SqlDown,
         Port::Queue(_) => FaultKind::QueueDown,
+        Port::Delivery(_) => FaultKind::DeliveryPaused,
         Port::Blobs => FaultKind::BlobDown,
         Port::Sink => FaultKind::SinkRefused,
     }
@@ -343,7 +222,7 @@ fn down_kind(port: Port) -> FaultKind {
 fn refused_kind(port: Port) -> FaultKind {
     match port {
         Port::Sql(_) => FaultKind::SqlRefused,
-        Port::Queue(_) => FaultKind::SendRefused,
+        Port::Queue(_) | Port::Delivery(_) => FaultKind::SendRefused,
         Port::Blobs => FaultKind::BlobRefused,
         Port::Sink => FaultKind::SinkRefused,
     }
@@ -352,7 +231,7 @@ fn refused_kind(port: Port) -> FaultKind {
 fn lost_kind(port: Port) -> FaultKind {
     match port {
         Port::Sql(_) => FaultKind::SqlAnswerLost,
-        Port::Queue(_) => FaultKind::SendAnswerLost,
+        Port::Queue(_) | Port::Delivery(_) => FaultKind::SendAnswerLost,
         Port::Blobs => FaultKind::BlobAnswerLost,
         Port::Sink => FaultKind::SinkAnswerLost,
     }

@@ -69,6 +69,11 @@ impl Mutation {
         self.mutant.name
     }
 
+    /// Whether this checker is one of those that must notice.
+    pub fn is_caught_by(&self, checker: &str) -> bool {
+        self.mutant.caught_by.contains(&checker)
+    }
+
     /// How often it did wrong.
     pub fn hits(&self) -> u64 {
         self.hits.get()

@@ -1,5 +1,7 @@
 //! What a world is made of: all of it follows from its seed.
 
+use swarm_domain::alert::{Sink, parse_sinks};
+use swarm_domain::retention::Periods;
 use swarm_domain::routing::Routes;
 use swarm_domain::topic::Topic;
 
@@ -60,8 +62,18 @@ pub struct Plan {
     pub storm_ms: i64,
     /// How long after a send a dispatch is looked at again.
     pub in_transit_deadline_ms: i64,
+    /// Whether a second storm comes when the first one's events are old enough for the archive.
+    pub second_storm: bool,
+    /// How long events are kept.
+    pub periods: Periods,
+    /// How often the cron of alerts comes.
+    pub alerts_every_ms: i64,
+    /// Where alerts go.
+    pub sinks: Vec<Sink>,
     /// Of handlers: failures that pass.
     pub handler_transient: f64,
+    /// Of handlers: ones that take minutes.
+    pub handler_slow: f64,
     /// Of events: poison of any kind.
     pub poisoned: f64,
     /// Of events: large payloads.
@@ -83,7 +95,12 @@ impl Plan {
             weather: Weather::draw(dice),
             storm_ms: dice.between(40, 150) * MINUTE_MS,
             in_transit_deadline_ms: dice.between(25, 90) * MINUTE_MS,
+            second_storm: dice.chance(0.6),
+            periods: periods(),
+            alerts_every_ms: MINUTE_MS,
+            sinks: sinks(),
             handler_transient: dice.fraction(0.0, 0.08),
+            handler_slow: dice.fraction(0.0, 0.03),
             poisoned: dice.fraction(0.0, 0.05),
             large: 0.004,
             repeated: dice.fraction(0.02, 0.2),
@@ -102,7 +119,12 @@ impl Plan {
             weather: Weather::default(),
             storm_ms: 10 * MINUTE_MS,
             in_transit_deadline_ms: 30 * MINUTE_MS,
+            second_storm: false,
+            periods: periods(),
+            alerts_every_ms: 5 * MINUTE_MS,
+            sinks: sinks(),
             handler_transient: 0.0,
+            handler_slow: 0.0,
             poisoned: 0.0,
             large: 0.0,
             repeated: 0.0,
@@ -122,11 +144,14 @@ impl Plan {
     pub fn outages(&self, dice: &Dice, from_ms: i64) -> Vec<Outage> {
         let mut ports: Vec<Port> = (0..self.shards).map(Port::Sql).collect();
         ports.extend((0..self.queues.len()).map(Port::Queue));
+        ports.extend((0..self.queues.len()).map(Port::Delivery));
         ports.extend([Port::Blobs, Port::Sink]);
         let mut outages = Vec::new();
         for port in ports {
             if dice.chance(0.35) {
-                let minutes = if dice.chance(0.15) { dice.between(60, 120) } else { dice.between(1, 15) };
+                // A queue that is not delivered for long makes old letters meet new generations.
+                let long = dice.chance(if matches!(port, Port::Delivery(_)) { 0.5 } else { 0.15 });
+                let minutes = if long { dice.between(40, 120) } else { dice.between(1, 15) };
                 let begin_ms = from_ms + dice.between(0, self.storm_ms);
                 outages.push(Outage { port, from_ms: begin_ms, until_ms: begin_ms + minutes * MINUTE_MS });
             }
@@ -138,6 +163,22 @@ impl Plan {
 /// A topic of this name; the names in this crate are all well-formed.
 pub fn topic(name: &str) -> Topic {
     Topic::try_from(name.to_owned()).unwrap_or_else(|error| unreachable!("{error}"))
+}
+
+/// A day, and two for one of the tenants.
+fn periods() -> Periods {
+    Periods::parse(r#"{"default_days": 1, "tenants": {"tenant-0": 2}}"#).unwrap_or_default()
+}
+
+fn sinks() -> Vec<Sink> {
+    let json = r#"[{"name": "chat", "kind": "slack", "url_secret": "CHAT"},
+                   {"name": "pager", "kind": "webhook", "url_secret": "PAGER", "signing_secret": "KEY"}]"#;
+    let secret = |name: &str| match name {
+        "KEY" => Some(format!("whsec_{}", "c2ltdWxhdGlvbnNpbXVsYXRpb25zaW11bGF0aW9u")),
+        _ => Some("https://sink.invalid/".to_owned()),
+    };
+    let configs = parse_sinks(json).unwrap_or_else(|error| unreachable!("{error}"));
+    configs.iter().map(|config| config.resolve(secret)).collect()
 }
 
 fn routes() -> Routes {

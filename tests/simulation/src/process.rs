@@ -24,6 +24,8 @@ pub enum Actor {
     Archiver,
     /// A person or a script with the operators' API.
     Operator,
+    /// An operator who has a part of the archive read back.
+    Restorer,
     /// Works replays of many off.
     ReplayRunner,
     /// Tells operators of incidents.
@@ -42,6 +44,7 @@ impl Actor {
             Self::Consumer => "consumer",
             Self::Archiver => "archiver",
             Self::Operator => "operator",
+            Self::Restorer => "restorer",
             Self::ReplayRunner => "replay runner",
             Self::Alerter => "alerter",
             Self::Keeper => "keeper",
@@ -76,7 +79,7 @@ const SKEW_MS_MAX: i64 = 15_000;
 /// How long a call to a port takes each way.
 const WAY_MS: (i64, i64) = (1, 30);
 /// How long after the platform's own limit a straggler goes on.
-const STRAGGLE_MS: (i64, i64) = (16 * 60_000, 25 * 60_000);
+const STRAGGLE_MS: (i64, i64) = (16 * 60_000, 60 * 60_000);
 
 impl Process {
     /// A run in an isolate of its own.

@@ -87,6 +87,17 @@ pub enum Change {
         /// To which incident.
         incident_id: Option<String>,
     },
+    /// An alert to a sink.
+    Alert {
+        /// Its id.
+        id: String,
+        /// The sink.
+        sink: String,
+        /// The body before, and when it was sent.
+        old: Option<(String, Option<String>)>,
+        /// The body after, and when it was sent.
+        new: Option<(String, Option<String>)>,
+    },
     /// A lane that changed hands.
     Lane {
         /// Its name.
@@ -146,6 +157,7 @@ fn triggers() -> String {
         on("simulation_effects", &["tenant_id", "event_id", "topic"], &["generation"]),
         on("ops_log", &["action", "incident_id"], &["op_id"]),
         on("lanes", &["lane"], &["holder", "until"]),
+        on("alerts", &["alert_id", "sink"], &["body", "sent_at"]),
     ]
     .concat()
 }
@@ -203,6 +215,13 @@ fn read(context: &Context<'_>) -> Result<Change> {
             Ok(Change::Incident { key: three()?, id: key(3)?, old: row(old, at)?, new })
         }
         "simulation_effects" => Ok(Change::Effect { key: three()?, generation: context.get(KEY_AT + 4)? }),
+        "alerts" => {
+            let pair = |there: bool, at: usize| -> Result<Option<(String, Option<String>)>> {
+                there.then(|| Ok((context.get(at)?, context.get(at + 1)?))).transpose()
+            };
+            let (old, new) = (pair(old, KEY_AT + 2)?, pair(new, KEY_AT + 4)?);
+            Ok(Change::Alert { id: key(0)?, sink: key(1)?, old, new })
+        }
         "ops_log" => {
             let op_id = context.get::<Option<String>>(KEY_AT + 3)?.unwrap_or_default();
             Ok(Change::Operation { op_id, action: key(0)?, incident_id: context.get(KEY_AT + 1)? })

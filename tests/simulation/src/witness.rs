@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use swarm_domain::event::EventInput;
 
+use crate::checkers::archive::Archived;
 use crate::trace::ProcessId;
 use crate::watch::{DispatchRow, IncidentRow};
 
@@ -80,8 +81,6 @@ pub struct DispatchFacts {
     pub incident: Option<IncidentRow>,
     /// Its repetitions.
     pub repetitions: BTreeMap<u32, Repetition>,
-    /// Since when its incident waits for an alert, and how many alerts told of it.
-    pub alerts: u32,
 }
 
 impl DispatchFacts {
@@ -136,6 +135,18 @@ pub struct Witness {
     pub operations: BTreeSet<String>,
     /// Lines of the operators' log.
     pub logged: BTreeSet<String>,
+    /// Incidents in the order in which they came.
+    pub incident_order: Vec<String>,
+    /// Alerts, and whether they were sent.
+    pub alerts: BTreeMap<String, bool>,
+    /// Of how many incidents the alerts to a sink tell.
+    pub told: BTreeMap<String, u64>,
+    /// How many incidents were marked as told of.
+    pub marked: u64,
+    /// How often a sink was told something.
+    pub posts: BTreeMap<String, u64>,
+    /// What is in the archive.
+    pub archived: Archived,
     /// What must never be, and was.
     pub violations: Vec<Violation>,
 }

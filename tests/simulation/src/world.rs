@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use serde::de::DeserializeOwned;
 use swarm_domain::ports::{Outcome, Sql, SqlError, Statement};
+use swarm_domain::time::Timestamp;
 use swarm_native::{MemoryBlobs, SqliteShard, block_on};
 
-use crate::actors::{client, core::Cores, operator, stranger, sweeper};
+use crate::actors::{client, core::Cores, keeper, operator, stranger, sweeper};
 use crate::broker::{Broker, Letter, pump};
 use crate::checkers::{acks, changes, payloads, rest};
 use crate::dice::Dice;
@@ -20,12 +21,16 @@ use crate::trace::{ProcessId, Trace};
 use crate::watch::Watch;
 use crate::witness::{EventNo, Violation, Witness};
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// How many violations a world keeps; the first one says most.
 const VIOLATIONS_MAX: usize = 20;
+/// How long it takes until what is done may go to the archive, for most tenants.
+const OLD_MS: i64 = DAY_MS + DAY_MS / 12;
+/// How often crons come while nothing happens.
+const RARE_CRON_MS: i64 = DAY_MS / 24;
 /// How long the calm may take until everything is at rest.
-const CALM_MS_MAX: i64 = 3 * DAY_MS;
+const CALM_MS_MAX: i64 = DAY_MS;
 
 /// A world. Every actor holds it.
 pub struct World {
@@ -50,6 +55,7 @@ pub struct World {
     pub witness: RefCell<Witness>,
     /// Replays of many that operators have asked for.
     pub replays: RefCell<Vec<String>>,
+    crons_are_rare: Cell<bool>,
     trace: Trace,
     mutation: Option<Mutation>,
 }
@@ -101,6 +107,7 @@ impl World {
             cores: Cores::default(),
             witness: RefCell::default(),
             replays: RefCell::default(),
+            crons_are_rare: Cell::new(false),
             trace: Trace::default(),
             mutation: mutant.map(Mutation::new),
         });
@@ -109,6 +116,7 @@ impl World {
         }
         world.start(sweeper::cron(Rc::clone(&world)));
         world.start(operator::replay_cron(Rc::clone(&world)));
+        world.start(keeper::alert_cron(Rc::clone(&world)));
         Ok(world)
     }
 
@@ -117,17 +125,48 @@ impl World {
         self.executor.spawn(self.executor.next_number(), work);
     }
 
-    /// Lives through it all.
+    /// Lives through it all: a storm, calm, and in some worlds another storm, in which the events of the first are old.
     pub fn run(self: &Rc<Self>) {
-        let now_ms = self.executor.now_ms();
-        let storm_ends_ms = now_ms + self.plan.storm_ms + self.plan.storm_ms / 4;
-        client::send_out(self, self.plan.events, now_ms, now_ms + self.plan.storm_ms);
-        self.start(operator::shift(Rc::clone(self), storm_ends_ms));
-        self.start(operator::shift(Rc::clone(self), storm_ends_ms));
-        self.start(stranger::visits(Rc::clone(self), storm_ends_ms));
-        self.live_until(storm_ends_ms);
+        let late = if self.plan.second_storm { self.plan.events / 3 } else { 0 };
+        self.storm(self.plan.events - late);
         self.calm();
+        if self.plan.second_storm && !self.is_broken() {
+            self.wait_until_old();
+            self.faults.rage_again(self.plan.outages(&self.dice, self.executor.now_ms()));
+            self.start(keeper::nights(Rc::clone(self), self.executor.now_ms() + self.plan.storm_ms));
+            self.storm(late);
+            self.calm();
+        }
         self.check();
+    }
+
+    fn storm(self: &Rc<Self>, events: usize) {
+        let now_ms = self.executor.now_ms();
+        let ends_ms = now_ms + self.plan.storm_ms + self.plan.storm_ms / 4;
+        client::send_out(self, events, now_ms, now_ms + self.plan.storm_ms);
+        self.start(operator::shift(Rc::clone(self), ends_ms));
+        self.start(operator::shift(Rc::clone(self), ends_ms));
+        self.start(stranger::visits(Rc::clone(self), ends_ms));
+        self.live_until(ends_ms);
+    }
+
+    /// Lets so much time pass that what is done may go to the archive. There is nothing to do, so crons come seldom.
+    pub fn wait_until_old(&self) {
+        self.crons_are_rare.set(true);
+        self.live_until(self.executor.now_ms() + OLD_MS);
+        self.crons_are_rare.set(false);
+        self.live_until(self.executor.now_ms() + RARE_CRON_MS);
+    }
+
+    /// Waits for the next time of a cron.
+    pub async fn wait_for_cron(&self, every_ms: i64) {
+        let ms = if self.crons_are_rare.get() { RARE_CRON_MS } else { every_ms };
+        self.executor.sleep_ms(ms).await;
+    }
+
+    /// The time as the ledger writes it.
+    pub fn now_text(&self) -> String {
+        Timestamp::from_unix_ms(self.executor.now_ms()).to_string()
     }
 
     /// Lets time pass until a moment, or until something has gone very wrong.
@@ -140,7 +179,7 @@ impl World {
         self.faults.calm_down();
         self.note(0, None, || "calm".to_owned());
         let until_ms = self.executor.now_ms() + CALM_MS_MAX;
-        while self.executor.now_ms() < until_ms && !self.is_broken() && !rest::is_reached(self) {
+        while self.executor.now_ms() < until_ms && !self.is_broken() && rest::unrest(self).is_some() {
             self.live_until(self.executor.now_ms() + 10 * MINUTE_MS);
         }
     }
@@ -151,8 +190,12 @@ impl World {
         payloads::check(self);
     }
 
+    /// Whether there is no point in going on: too much is wrong, or what a mutant was to be caught at.
     fn is_broken(&self) -> bool {
-        self.witness.borrow().violations.len() >= VIOLATIONS_MAX
+        let violations = &self.witness.borrow().violations;
+        let caught = |mutation: &Mutation| violations.iter().any(|v| mutation.is_caught_by(v.checker));
+        violations.len() >= VIOLATIONS_MAX
+            || (!violations.is_empty() && self.mutation.as_ref().is_some_and(caught))
     }
 
     /// Ends the world and tells what came of it.
@@ -253,5 +296,7 @@ fn figures(witness: &Witness) -> Vec<(&'static str, u64)> {
         ("incidents", dispatches().filter(|facts| facts.incident.is_some()).count() as u64),
         ("foreign incidents", witness.foreign.len() as u64),
         ("operations", witness.operations.len() as u64),
+        ("alerts", witness.alerts.len() as u64),
+        ("events deleted by retention", witness.events.iter().map(|event| u64::from(event.deleted)).sum()),
     ]
 }

@@ -1,4 +1,4 @@
-//! Worlds of a fixed list of seeds, which once found something, and of a few fresh ones, which are printed.
+//! Worlds of a fixed list of seeds, and of a few fresh ones, which are printed.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -1,7 +1,7 @@
 //! Consumers: the real kit around a handler that does what the plan and the event's poison say.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
@@ -106,19 +106,19 @@ fn acknowledge_all(process: &Process, in_flight: Option<InFlight>) {
     }
 }
 
-/// The generation of each event's message in a batch.
-fn generations(in_flight: &InFlight) -> BTreeMap<EventNo, u32> {
+/// The generations of each event's messages in a batch.
+fn generations(in_flight: &InFlight) -> BTreeMap<EventNo, BTreeSet<u32>> {
     let abouts = in_flight.letters.iter().filter_map(|letter| letter.about.as_ref());
-    let mut generations = BTreeMap::new();
+    let mut generations: BTreeMap<EventNo, BTreeSet<u32>> = BTreeMap::new();
     for about in abouts {
-        generations.entry(about.event).or_insert(about.generation);
+        generations.entry(about.event).or_default().insert(about.generation);
     }
     generations
 }
 
 struct SimHandler {
     process: Rc<Process>,
-    generations: BTreeMap<EventNo, u32>,
+    generations: BTreeMap<EventNo, BTreeSet<u32>>,
 }
 
 impl Handler for SimHandler {
@@ -133,11 +133,16 @@ impl Handler for SimHandler {
         let Some(event) = number else {
             return Err(Failure::permanent("nobody published this event"));
         };
-        let generation = self.generations.get(&event).copied().unwrap_or_default();
+        let generation = self.generation(event, delivery);
         let topic = delivery.topic.as_str();
         let hash = payload_hash(&delivery.payload);
         let running = handling::started(&self.process, event, topic, generation, &hash);
-        world.executor.sleep_ms(world.dice.between(1, 400)).await;
+        let raging = world.faults.is_raging();
+        let slow = raging && world.dice.chance(world.plan.handler_slow);
+        if slow {
+            world.faults.count(FaultKind::HandlerSlow);
+        }
+        world.executor.sleep_ms(world.dice.between(1, if slow { 10 * MINUTE_MS } else { 400 })).await;
         let result = self.outcome(event, delivery, generation).await;
         running.finished(&result);
         result
@@ -154,6 +159,13 @@ impl Handler for SimHandler {
 }
 
 impl SimHandler {
+    /// Which of a batch's messages of an event this delivery is: only the latest of several repetitions is handled.
+    fn generation(&self, event: EventNo, delivery: &Delivery) -> u32 {
+        let generations = self.generations.get(&event);
+        let latest = generations.and_then(|generations| generations.last().copied()).unwrap_or_default();
+        if delivery.replay_of.is_none() { 0 } else { latest }
+    }
+
     async fn outcome(
         &self,
         event: EventNo,

@@ -4,6 +4,7 @@ pub mod archiver;
 pub mod client;
 pub mod consumer;
 pub mod core;
+pub mod keeper;
 pub mod operator;
 pub mod stranger;
 pub mod sweeper;

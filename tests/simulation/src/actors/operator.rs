@@ -6,11 +6,13 @@ use std::rc::Rc;
 use swarm_domain::incident::{FilterInput, Operation, OperationError, Operations};
 use swarm_domain::ports::Clock;
 use swarm_domain::replay::{JobRequest, Jobs, Of, Replayer};
+use swarm_domain::retention::{RestoreError, Restorer};
 use swarm_domain::topic::Topic;
 
+use crate::checkers::archive;
 use crate::faults::FaultKind;
 use crate::plan::MINUTE_MS;
-use crate::ports::{SimClock, SimQueues, ledger};
+use crate::ports::{SimBlobs, SimClock, SimQueues, ledger};
 use crate::process::{Actor, Process};
 use crate::world::World;
 
@@ -18,6 +20,9 @@ use crate::world::World;
 const RUN_CALL_MS: i64 = 5_000;
 /// How long the cron works on replays of many.
 const RUN_CRON_MS: i64 = 50_000;
+
+/// How many incidents count as recent.
+const RECENT: usize = 8;
 
 /// What an operator wants.
 #[derive(Clone, Debug)]
@@ -34,6 +39,8 @@ pub enum Wish {
     Cancel(String),
     /// Work on a replay of many.
     Run(String),
+    /// Read a part of the archive back, and send its events to topics.
+    Restore(String, Vec<Topic>),
 }
 
 /// Operators at work for as long as the storm lasts.
@@ -52,7 +59,7 @@ pub async fn shift(world: Rc<World>, until_ms: i64) {
 /// The cron that works replays of many off, every minute.
 pub async fn replay_cron(world: Rc<World>) {
     loop {
-        world.executor.sleep_ms(MINUTE_MS).await;
+        world.wait_for_cron(MINUTE_MS).await;
         if world.faults.strikes(|weather| weather.cron_missed, FaultKind::CronMissed) {
             continue;
         }
@@ -90,10 +97,14 @@ fn wish(world: &World) -> Option<Wish> {
     match dice.below(20) {
         0 => Some(replay_many(world)),
         1 => dice.pick(&world.replays.borrow()).cloned().map(Wish::Cancel),
-        2 | 3 => dice.pick(&world.replays.borrow()).cloned().map(Wish::Run),
+        2 => dice.pick(&world.replays.borrow()).cloned().map(Wish::Run),
+        3 => restore(world),
         draw => {
-            let incidents = world.witness.borrow().incidents.keys().cloned().collect::<Vec<_>>();
-            let incident = dice.pick(&incidents).cloned()?;
+            let witness = world.witness.borrow();
+            // What has just failed is looked at more often than what is old.
+            let order = &witness.incident_order;
+            let recent = &order[order.len().saturating_sub(RECENT)..];
+            let incident = dice.pick(if dice.chance(0.6) { recent } else { order }).cloned()?;
             Some(match draw {
                 4..=6 => Wish::Triage(incident),
                 7..=9 => Wish::Ignore(incident),
@@ -101,6 +112,13 @@ fn wish(world: &World) -> Option<Wish> {
             })
         }
     }
+}
+
+fn restore(world: &World) -> Option<Wish> {
+    let parts: Vec<String> = world.blobs.keys().into_iter().filter(|key| archive::is_part(key)).collect();
+    let part = world.dice.pick(&parts).cloned()?;
+    let topics = world.dice.pick(&world.plan.topics()).cloned().filter(|_| world.dice.chance(0.5));
+    Some(Wish::Restore(part, topics.into_iter().collect()))
 }
 
 fn replay_many(world: &World) -> Wish {
@@ -131,9 +149,21 @@ fn replay_many(world: &World) -> Wish {
     }
 }
 
+/// Every event once more, to one topic.
+pub fn replay_all_events(world: &World) -> Wish {
+    let topic = world.dice.pick(&world.plan.topics()).map(Topic::to_string);
+    let rate = world.dice.between(5, 40) as u32;
+    Wish::ReplayMany(Of::Events, FilterInput::default(), true, topic.map(|topic| vec![topic]), rate)
+}
+
 /// Carries a wish out in a run of its own.
 pub fn start(world: &Rc<World>, wish: Wish) {
-    let process = Process::new(world, Actor::Operator);
+    let actor = match wish {
+        Wish::Restore(..) => Actor::Restorer,
+        Wish::Run(_) => Actor::ReplayRunner,
+        _ => Actor::Operator,
+    };
+    let process = Process::new(world, actor);
     process.note(None, || format!("operator wants {wish:?}"));
     process.spawn(carry_out(Rc::clone(&process), wish));
 }
@@ -166,6 +196,12 @@ async fn carry_out(process: Rc<Process>, wish: Wish) {
         }
         Wish::Cancel(id) => ("cancel", jobs.cancel(id, &op).await.map(drop)),
         Wish::Run(id) => return run(&process, id, RUN_CALL_MS).await,
+        Wish::Restore(part, topics) => {
+            let blobs = SimBlobs(Rc::clone(&process));
+            let restored = Restorer { ledger: &ledger, blobs: &blobs }.restore(part, topics, &op).await;
+            process.note(None, || format!("restore: {restored:?}"));
+            return restored_as(&world, part, restored.map(|_| token.as_str()));
+        }
     };
     process.note(None, || format!("{action}: {answer:?}"));
     match answer {
@@ -174,5 +210,16 @@ async fn carry_out(process: Rc<Process>, wish: Wish) {
             world.violation("operations", None, format!("{wish:?} is refused: {field} {why}"));
         }
         Err(_) => {}
+    }
+}
+
+/// A part that exists is either read back or, if a port fails, not; there is no third.
+fn restored_as(world: &World, part: &str, restored: Result<&str, RestoreError>) {
+    match restored {
+        Ok(op_id) => world.witness.borrow_mut().operation_done(op_id),
+        Err(RestoreError::Blob(_) | RestoreError::Sql(_)) => {}
+        Err(error) => {
+            world.violation(archive::RETENTION, None, format!("{part} cannot be read back: {error}"))
+        }
     }
 }

@@ -20,7 +20,7 @@ const CALLS: [usize; 4] = [9, 40, 1_000, 1_000];
 /// Comes again and again for as long as the world stands.
 pub async fn cron(world: Rc<World>) {
     loop {
-        world.executor.sleep_ms(2 * MINUTE_MS).await;
+        world.wait_for_cron(2 * MINUTE_MS).await;
         if world.faults.strikes(|weather| weather.cron_missed, FaultKind::CronMissed) {
             continue;
         }

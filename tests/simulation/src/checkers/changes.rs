@@ -3,7 +3,8 @@
 
 use swarm_domain::states::{DispatchEvent, DispatchState};
 
-use crate::checkers::{incidents, operations};
+use crate::checkers::archive::{self, RETENTION};
+use crate::checkers::{alerts, incidents, operations};
 use crate::process::{Actor, Process};
 use crate::watch::{Change, DispatchRow};
 use crate::witness::EventNo;
@@ -64,6 +65,7 @@ pub fn committed(world: &World, process: &Process, changes: Vec<Change>) {
             }
             Change::Incident { .. } => touched.extend(incidents::changed(world, process, change)),
             Change::Operation { .. } => operations::logged(world, process, change),
+            Change::Alert { .. } => alerts::changed(world, process, change),
             Change::Lane { lane, old, new } => lane_changed(world, process, lane, old.as_ref(), new.as_ref()),
         }
     }
@@ -110,15 +112,14 @@ fn recorded(world: &World, process: &Process, number: EventNo, stored: Option<&s
         None => event.deleted += 1,
     }
     let known = stored.is_none_or(|hash| event.offered.iter().any(|offered| offered == hash));
-    let deleter = stored.is_some() || process.actor == Actor::Keeper;
     drop(witness);
     process
         .note(Some(number), || if stored.is_some() { "recorded".to_owned() } else { "deleted".to_owned() });
     if !known {
         world.violation("payloads", Some(number), "recorded with a payload that nobody sent".to_owned());
     }
-    if !deleter {
-        world.violation(STATES, Some(number), "deleted by somebody else than retention".to_owned());
+    if stored.is_none() {
+        archive::deleted(world, process, number);
     }
 }
 
@@ -145,13 +146,19 @@ fn dispatch(
     let Some(new) = new else {
         let at_rest = old.is_some_and(|row| row.next_retry_at.is_none() && row.lease_holder.is_none());
         if !at_rest || process.actor != Actor::Keeper {
-            world.violation("retention", Some(event), format!("{topic} was deleted while {}", shown(old)));
+            world.violation(RETENTION, Some(event), format!("{topic} was deleted while {}", shown(old)));
         }
         return;
     };
     let Some(old) = old else {
-        if new.status != "pending" && process.actor != Actor::Keeper {
-            world.violation(STATES, Some(event), format!("{topic} was born {}", new.status));
+        match process.actor {
+            Actor::Restorer => {}
+            _ if new.status != "pending" => {
+                world.violation(STATES, Some(event), format!("{topic} was born {}", new.status));
+            }
+            // Recorded once more after it was deleted, an event begins a new life.
+            Actor::Core => world.witness.borrow_mut().dispatch(event, topic).repetitions.clear(),
+            _ => {}
         }
         return;
     };

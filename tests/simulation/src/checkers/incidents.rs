@@ -2,7 +2,8 @@
 
 use swarm_domain::incident::{IncidentEvent, IncidentState};
 
-use crate::process::Process;
+use crate::checkers::alerts;
+use crate::process::{Actor, Process};
 use crate::watch::{Change, DispatchRow, IncidentRow};
 use crate::witness::EventNo;
 use crate::world::World;
@@ -15,6 +16,7 @@ pub const AGREE: &str = "ledger, dispatches and incidents agree";
 /// Takes note of an incident's change and looks at it. Answers the dispatch that it is about.
 pub fn changed(world: &World, process: &Process, change: &Change) -> Option<(EventNo, String)> {
     let Change::Incident { key: [tenant, event, topic], id, old, new } = change else { return None };
+    alerts::marked(world, old.as_ref(), new.as_ref());
     if tenant.is_empty() {
         foreign(world, process, id, new.as_ref());
         return None;
@@ -29,12 +31,16 @@ pub fn changed(world: &World, process: &Process, change: &Change) -> Option<(Eve
     let facts = witness.dispatch(number, topic);
     let twice = old.is_none() && facts.incident.is_some();
     facts.incident = new.clone();
-    witness.incidents.insert(id.clone(), (number, topic.clone()));
+    if witness.incidents.insert(id.clone(), (number, topic.clone())).is_none() {
+        witness.incident_order.push(id.clone());
+    }
     drop(witness);
     if twice {
         world.violation(MOVES, Some(number), format!("a second incident for {topic}"));
     }
-    if let Some(problem) = problem(old.as_ref(), new.as_ref()) {
+    // What comes back from the archive is in the state in which it went.
+    let restored = old.is_none() && process.actor == Actor::Restorer;
+    if let Some(problem) = problem(old.as_ref(), new.as_ref()).filter(|_| !restored) {
         let text =
             format!("incident of {topic}: {problem}, {} → {}", shown(old.as_ref()), shown(new.as_ref()));
         world.violation(MOVES, Some(number), text);

@@ -2,6 +2,8 @@
 //! when everything has come to rest.
 
 pub mod acks;
+pub mod alerts;
+pub mod archive;
 pub mod changes;
 pub mod handling;
 pub mod incidents;

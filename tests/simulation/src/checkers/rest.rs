@@ -4,7 +4,7 @@ use swarm_domain::states::{DispatchState, EventState};
 
 use serde::Deserialize;
 
-use crate::checkers::operations;
+use crate::checkers::{alerts, operations};
 use crate::witness::{DispatchFacts, EventFacts, EventNo};
 use crate::world::World;
 
@@ -14,39 +14,54 @@ pub const LOST: &str = "nothing acknowledged is lost";
 pub const ANSWERED: &str = "every client is answered in the end";
 /// Everything comes to an end.
 pub const ENDS: &str = "each ends delivered, undelivered or in an incident";
-/// Alerts.
-pub const ALERTED: &str = "every incident is alerted";
 
-/// Whether nothing is left to happen by itself.
-pub fn is_reached(world: &World) -> bool {
+/// What is still to happen by itself, if anything is.
+pub fn unrest(world: &World) -> Option<&'static str> {
+    let now = world.now_text();
     let witness = world.witness.borrow();
-    let at_rest = world.broker.is_empty() && witness.events.iter().all(event_rests);
+    let restless = witness.events.iter().any(|event| !event_rests(event, &now));
     drop(witness);
-    at_rest && operations::running(world) == 0
+    if restless {
+        Some("an event is not at rest")
+    } else if !world.broker.is_empty() {
+        Some("a message is in a queue")
+    } else if operations::running(world) > 0 {
+        Some("a replay of many is running")
+    } else if alerts::unsent(world) > 0 {
+        Some("an alert waits to be sent")
+    } else {
+        None
+    }
 }
 
-fn event_rests(event: &EventFacts) -> bool {
-    (!event.wanted || event.acknowledged) && event.dispatches.values().all(dispatch_rests)
+fn event_rests(event: &EventFacts, now: &str) -> bool {
+    (!event.wanted || event.acknowledged) && event.dispatches.values().all(|facts| dispatch_rests(facts, now))
 }
 
-fn dispatch_rests(facts: &DispatchFacts) -> bool {
-    facts.row.as_ref().is_none_or(|row| row.next_retry_at.is_none() && row.lease_holder.is_none())
+fn dispatch_rests(facts: &DispatchFacts, now: &str) -> bool {
+    is_alerted(facts, now)
+        && facts.row.as_ref().is_none_or(|row| row.next_retry_at.is_none() && row.lease_holder.is_none())
 }
 
 /// Looks at everything.
 pub fn check(world: &World) {
+    let now = world.now_text();
     let count = world.witness.borrow().events.len();
     for number in 0..count as EventNo {
-        let problems = event_problems(world.witness.borrow_mut().event(number));
+        let problems = event_problems(world.witness.borrow_mut().event(number), &now);
         for (checker, text) in problems {
             world.violation(checker, Some(number), text);
         }
     }
     derived_states(world);
+    if let Some(unrest) = unrest(world) {
+        world.violation(ENDS, None, format!("with all the time in the world, {unrest}"));
+    }
     operations::check(world);
+    alerts::check(world);
 }
 
-fn event_problems(event: &EventFacts) -> Vec<(&'static str, String)> {
+fn event_problems(event: &EventFacts, now: &str) -> Vec<(&'static str, String)> {
     let mut problems = Vec::new();
     let there = event.recorded > event.deleted;
     if event.wanted && !event.acknowledged {
@@ -64,12 +79,14 @@ fn event_problems(event: &EventFacts) -> Vec<(&'static str, String)> {
         }
     }
     for (topic, facts) in &event.dispatches {
-        problems.extend(dispatch_problem(facts).map(|(checker, text)| (checker, format!("{topic}: {text}"))));
+        problems.extend(
+            dispatch_problem(facts, now).map(|(checker, text)| (checker, format!("{topic}: {text}"))),
+        );
     }
     problems
 }
 
-fn dispatch_problem(facts: &DispatchFacts) -> Option<(&'static str, String)> {
+fn dispatch_problem(facts: &DispatchFacts, now: &str) -> Option<(&'static str, String)> {
     let row = facts.row.as_ref()?;
     let dead = matches!(row.status.as_str(), "dead_lettered" | "dlq_abandoned");
     if row.status != "delivered" && !(dead && facts.incident.is_some()) {
@@ -78,7 +95,19 @@ fn dispatch_problem(facts: &DispatchFacts) -> Option<(&'static str, String)> {
     if row.next_retry_at.is_some() || row.lease_holder.is_some() {
         return Some((ENDS, format!("at rest and still waiting or leased: {row:?}")));
     }
-    None
+    let untold =
+        (!is_alerted(facts, now)).then(|| format!("nobody was told of its incident: {:?}", facts.incident));
+    untold.map(|text| (alerts::ALERTED, text))
+}
+
+/// Whether operators were told of an incident: nothing about it is due any more, and it was told of if it is still theirs to
+/// close.
+fn is_alerted(facts: &DispatchFacts, now: &str) -> bool {
+    facts.incident.as_ref().is_none_or(|incident| {
+        let closed = matches!(incident.status.as_str(), "resolved" | "ignored");
+        let due = incident.alert_at.as_deref().is_some_and(|at| at <= now);
+        !due && (closed || incident.alerted_at.is_some())
+    })
 }
 
 #[derive(Deserialize)]

@@ -3,14 +3,14 @@
 use swarm_domain::incident::{LOG_DECISION, REPORT};
 use swarm_domain::replay::{LOG_ONE, MOVE_EVENTS, MOVE_ONE, RETRY_ONE, TAKE_STEP};
 use swarm_domain::states::{DispatchEvent, sql_states_before};
-use swarm_domain::{accept, archive, lane, lease};
+use swarm_domain::{accept, alert, archive as letters, lane, lease, retention};
 
 use super::{Mutant, Rule};
-use crate::checkers::{acks, changes, handling, incidents, operations, rest};
+use crate::checkers::{acks, alerts, archive, changes, handling, incidents, operations, rest};
 
 /// Every mutant.
 pub fn all() -> Vec<Mutant> {
-    [accepting(), consuming(), settling(), reporting(), operating(), ordering()].concat()
+    [accepting(), consuming(), settling(), reporting(), operating(), keeping(), ordering()].concat()
 }
 
 fn rewrite(
@@ -63,6 +63,13 @@ fn consuming() -> Vec<Mutant> {
             &[handling::RELEASED, rest::ENDS],
         ),
         rewrite(
+            "a lease is taken for a void message",
+            &lease::TAKE_LEASES,
+            "AND replays = k.value ->> 'replay'",
+            "",
+            &[handling::RELEASED, handling::AFTER_DELIVERED, changes::DELIVERED],
+        ),
+        rewrite(
             "starts are not counted",
             &lease::TAKE_LEASES,
             "starts = starts + 1",
@@ -74,6 +81,13 @@ fn consuming() -> Vec<Mutant> {
 
 fn settling() -> Vec<Mutant> {
     vec![
+        rewrite(
+            "delivered without holding the lease",
+            &lease::MARK_DELIVERED,
+            "lease_holder = ?2 AND",
+            "?2 = ?2 AND",
+            &[changes::DELIVERED],
+        ),
         rewrite(
             "a lost lease does not undo the effects",
             &lease::MARK_DELIVERED,
@@ -112,7 +126,7 @@ fn reporting() -> Vec<Mutant> {
         ),
         rewrite(
             "a letter of an earlier generation counts",
-            &archive::LAY_TO_REST,
+            &letters::LAY_TO_REST,
             "AND replays = k.value ->> 'generation'",
             "",
             &[incidents::AGREE, changes::STATES],
@@ -143,8 +157,23 @@ fn operating() -> Vec<Mutant> {
     ]
 }
 
+fn keeping() -> Vec<Mutant> {
+    vec![
+        skip("incidents count as told of without an alert", alert::INSERT_ALERTS, &[alerts::TOLD]),
+        skip("incidents are never told of", &alert::MARK_TOLD, &[alerts::ALERTED, rest::ENDS]),
+        rewrite(
+            "retention deletes what is on its way again",
+            &retention::DELETE_DISPATCHES,
+            "o.next_retry_at IS NOT NULL OR o.lease IS NOT NULL OR o.updated_at >= k.value ->> 'touched'",
+            "false",
+            &[archive::RETENTION],
+        ),
+    ]
+}
+
 fn ordering() -> Vec<Mutant> {
     vec![
+        order("delete before the archive has it", &[archive::RETENTION]),
         order("mark before send", &[changes::ENQUEUED]),
         order("acknowledge before the ledger has it", &[acks::MESSAGES]),
         order("the archiver acknowledges before the ledger has it", &[acks::LETTERS]),

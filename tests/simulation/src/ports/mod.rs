@@ -3,9 +3,11 @@
 mod blobs;
 mod clock;
 mod queues;
+mod sinks;
 mod sql;
 
 pub use blobs::SimBlobs;
 pub use clock::SimClock;
 pub use queues::SimQueues;
+pub use sinks::SimSinks;
 pub use sql::{SimShard, ledger};
