@@ -66,8 +66,9 @@ fn package_options() -> impl Iterator<Item = String> {
     WORKER_CRATES.iter().map(|worker| format!("--package={}", worker.package))
 }
 
-/// Builds every Worker.
+/// Builds every Worker. Only one build runs at a time in a checkout: two would package into the same folders.
 pub fn build(workspace: &Workspace, tools: &Tools) -> Result<()> {
+    let _lock = workspace.lock_here("build")?;
     let mut cargo = tools.wasm_command("cargo");
     cargo.args(["build", "--quiet", "--release", "--target", "wasm32-unknown-unknown"]);
     cargo.args(package_options());

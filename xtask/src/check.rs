@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::process;
 use crate::progress::Progress;
 use crate::setup::cargo_tools;
+use crate::sizes;
 use crate::stages;
 use crate::tools::Tools;
 use crate::workspace::Workspace;
@@ -34,7 +35,7 @@ pub enum Stage {
     Lint,
     /// cargo-deny allows every dependency.
     Dependencies,
-    /// Wrangler would deploy every Worker.
+    /// Wrangler would deploy every Worker, and none is too large.
     Deploy,
 }
 
@@ -95,5 +96,5 @@ fn deploy(workspace: &Workspace, tools: &Tools) -> Result<()> {
         step.done("can be deployed");
     }
     fs::remove_dir_all(&bundles)?;
-    Ok(())
+    sizes::print(workspace)
 }

@@ -14,6 +14,18 @@ pub const PRIMARY: &str = "wrangler/adapters/stripe.jsonc";
 /// The Worker whose bindings say which databases and topics there are.
 pub const CORE: &str = "wrangler/core.jsonc";
 
+/// The Worker that sends what core could not.
+pub const SWEEPER: &str = "wrangler/sweeper.jsonc";
+
+/// The Worker that takes what lies in dead-letter queues.
+pub const ARCHIVER: &str = "wrangler/dlq-archiver.jsonc";
+
+/// The Worker of the operators' API.
+pub const COCKPIT: &str = "wrangler/cockpit.jsonc";
+
+/// What gives the cockpit a port of its own in local development.
+pub const COCKPIT_DOOR: &str = "xtask/cockpit-door/wrangler.jsonc";
+
 /// One parsed config.
 pub struct Config {
     /// Where it is, from the checkout's root.
@@ -45,6 +57,25 @@ impl Config {
             }
         }
         paths.iter().map(|path| Self::read(workspace, path)).collect()
+    }
+
+    /// Writes the config as it is now into a folder of its own in `folder`, from where it runs the same Worker. Wrangler
+    /// finds no secrets there. The answer is where it is.
+    pub fn write_to(mut self, workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+        let here = workspace.root.join(self.path.parent().unwrap_or(Path::new("")));
+        let absolute = |value: &mut Value| {
+            if let Some(path) = value.as_str() {
+                *value = Value::String(here.join(path).to_string_lossy().into_owned());
+            }
+        };
+        self.json.pointer_mut("/main").map(absolute);
+        let databases = self.json.pointer_mut("/d1_databases").and_then(Value::as_array_mut);
+        databases.into_iter().flatten().filter_map(|one| one.get_mut("migrations_dir")).for_each(absolute);
+        let folder = folder.join(self.name());
+        fs::create_dir_all(&folder)?;
+        let path = folder.join("wrangler.json");
+        fs::write(&path, self.json.to_string())?;
+        Ok(path)
     }
 
     /// The Worker's name.

@@ -6,7 +6,7 @@ mod logs;
 mod secrets;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -16,15 +16,16 @@ use time::OffsetDateTime;
 
 use crate::build;
 use crate::config::Config;
+use crate::operator::Operator;
 use crate::progress::{Progress, seconds};
 use crate::smoke;
-use crate::stack::{self, Stack};
+use crate::stack::{self, Output, Ports, Stack};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
 use self::cron::Crons;
 use self::logs::LogStyle;
-pub use self::secrets::stripe_secret;
+pub use self::secrets::{OPERATOR_TOKENS, stripe_secret};
 
 /// Where the local databases, buckets and stamps are between two starts.
 const STATE: &str = ".wrangler/state";
@@ -35,6 +36,9 @@ pub struct Options {
     /// Port of the webhook endpoint.
     #[arg(long, default_value_t = 8787)]
     port: u16,
+    /// Port of the operators' API.
+    #[arg(long, default_value_t = 8788)]
+    cockpit_port: u16,
     /// Forget all local events first.
     #[arg(long)]
     fresh: bool,
@@ -45,7 +49,7 @@ pub struct Options {
     #[arg(long, value_name = "CONFIG")]
     also: Vec<PathBuf>,
     /// Send a set of events through a fresh gateway, print what became of each, and stop.
-    #[arg(long, conflicts_with_all = ["fresh", "also", "port"])]
+    #[arg(long, conflicts_with_all = ["fresh", "also", "port", "cockpit_port"])]
     smoke: bool,
 }
 
@@ -59,6 +63,10 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
         return smoke::run(workspace, tools, &secret);
     }
 
+    // Another one would work on the same databases, and --fresh would delete them.
+    let _lock = workspace.lock_here("dev")?;
+    let operator = Operator::of_profile(&workspace.root)?;
+    secrets::set_operator(workspace, &operator)?;
     let progress = Progress::new();
     let state = workspace.root.join(STATE);
     if options.fresh && state.exists() {
@@ -70,36 +78,48 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
     }
     let paths: Vec<PathBuf> = configs.iter().map(|config| config.path.clone()).collect();
     stack::migrate(workspace, tools, &progress, &state)?;
-    let stack = Stack::start(tools, &progress, &paths, &state, options.port)?;
-    println!("{}", introduction(&stack.gateway.url("/webhook/stripe"), &secret, &configs, started.elapsed()));
+    let ports = Ports { webhooks: options.port, cockpit: options.cockpit_port };
+    let stack = Stack::start(tools, &progress, &paths, &state, ports)?;
+    let profile = operator.write_profile(&workspace.root, &stack.cockpit.url(""))?;
+    let profile = profile.strip_prefix(&workspace.root).unwrap_or(&profile);
+    println!("{}", introduction(&stack, profile, &secret, &configs, started.elapsed()));
     let mut crons = Crons::of(&configs, OffsetDateTime::now_utc())?;
     watch(&stack.lines, |now| crons.tick(now, &stack.gateway))
 }
 
 /// Prints lines and lets time pass until somebody ends it.
-fn watch(lines: &Receiver<String>, mut tick: impl FnMut(OffsetDateTime)) -> Result<()> {
+fn watch(lines: &Receiver<Output>, mut tick: impl FnMut(OffsetDateTime)) -> Result<()> {
     let style = LogStyle::detect();
     loop {
         let now = OffsetDateTime::now_utc();
         tick(now);
         match lines.recv_timeout(Duration::from_secs(1)) {
-            Ok(line) => style.line(&line, now).into_iter().for_each(|line| println!("{line}")),
+            Ok(Output::Line(line)) => style.line(&line, now).into_iter().for_each(|line| println!("{line}")),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
+            Ok(Output::Ended) | Err(RecvTimeoutError::Disconnected) => {
                 bail!("wrangler dev ended by itself; the lines above say why")
             }
         }
     }
 }
 
-fn introduction(endpoint: &str, secret: &str, configs: &[Config], took: Duration) -> String {
-    let mut text = format!("\nReady in {}.\n\n  {endpoint}\n", seconds(took));
+fn introduction(stack: &Stack, profile: &Path, secret: &str, configs: &[Config], took: Duration) -> String {
+    let endpoint = stack.gateway.url("/webhook/stripe");
+    let mut text = format!("\nReady in {}.\n\n", seconds(took));
+    text.push_str(&format!("  {endpoint}  takes webhooks\n"));
+    let api = stack.cockpit.url("/api/v1/");
+    text.push_str(&format!(
+        "  {api:width$}  is for operators; token in {}\n",
+        profile.display(),
+        width = endpoint.len()
+    ));
     for config in configs {
         for cron in config.crons() {
             text.push_str(&format!("  {} runs at '{cron}' (UTC)\n", config.name()));
         }
     }
-    text.push_str(&format!("\nSend a signed event from another shell:\n\n{}\n", example(endpoint, secret)));
+    text.push_str(&format!("\nSend a signed event from another shell:\n\n{}\n", example(&endpoint, secret)));
+    text.push_str("\nLook at what failed:\n\ncargo swarm dlq list\n");
     text.push_str("\nCtrl-C stops everything.\n");
     text
 }

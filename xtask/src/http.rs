@@ -9,8 +9,14 @@ use ureq::Agent;
 /// Where wrangler dev answers questions about its local storage.
 const EXPLORER: &str = "/cdn-cgi/local/explorer/api";
 
-/// Longer than any run of a Worker in local development.
+/// Where everything listens that runs here.
+pub const THIS_MACHINE: &str = "http://127.0.0.1";
+
+/// Longer than any request takes in local development.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// As long as the platform lets a cron run.
+const CRON_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// One local gateway.
 #[derive(Clone)]
@@ -37,9 +43,13 @@ impl Answer {
 impl Gateway {
     /// The gateway that listens at `port` of this machine.
     pub fn at(port: u16) -> Self {
-        let config =
-            Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT)).build();
-        Self { agent: config.new_agent(), base: format!("http://127.0.0.1:{port}") }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(TIMEOUT))
+            // A proxy is for the world outside.
+            .proxy(None)
+            .build();
+        Self { agent: config.new_agent(), base: format!("{THIS_MACHINE}:{port}") }
     }
 
     /// The address of a path.
@@ -56,8 +66,18 @@ impl Gateway {
 
     /// A POST request with a JSON body, whatever the bytes really are.
     pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Answer> {
-        let mut request = self.agent.post(self.url(path)).header("content-type", "application/json");
-        for (name, value) in headers {
+        self.post_within(TIMEOUT, path, headers, body)
+    }
+
+    fn post_within(
+        &self,
+        limit: Duration,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Answer> {
+        let mut request = self.agent.post(self.url(path)).config().timeout_global(Some(limit)).build();
+        for (name, value) in headers.iter().chain(&[("content-type", "application/json")]) {
             request = request.header(*name, *value);
         }
         let mut response = request.send(body).with_context(|| format!("POST {path}"))?;
@@ -68,8 +88,8 @@ impl Gateway {
     /// Starts a Worker's cron handler. Unlike `/cdn-cgi/local/scheduled` this reaches every Worker of the process.
     pub fn fire_cron(&self, worker: &str, cron: &str) -> Result<()> {
         let body = json!({ "cron": cron }).to_string();
-        let answer =
-            self.post(&format!("{EXPLORER}/local/scheduled?worker={worker}"), &[], body.as_bytes())?;
+        let path = format!("{EXPLORER}/local/scheduled?worker={worker}");
+        let answer = self.post_within(CRON_TIMEOUT, &path, &[], body.as_bytes())?;
         let outcome = answer.json();
         if answer.status != 200 || outcome.pointer("/result/outcome") != Some(&json!("ok")) {
             bail!("cron of {worker} failed: {}", String::from_utf8_lossy(&answer.body));

@@ -1,11 +1,16 @@
 //! `cargo xtask dev --smoke`: does the gateway's main job once, on a fresh local stack, with events as Stripe sends them,
-//! and says what became of each. It looks only at HTTP answers and stored results, as an operator would.
+//! and says what became of each. One of them fails and is replayed. It looks only at HTTP answers, at stored results and at
+//! what the `swarm` command says, as an operator would.
 
 mod cases;
+mod configs;
 mod outcome;
+mod recovery;
+mod report;
+mod swarm;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,14 +19,18 @@ use swarm_domain::routing::Routes;
 use time::OffsetDateTime;
 
 use crate::config::{CORE, Config};
+use crate::http::Answer;
+use crate::operator::Operator;
 use crate::progress::{Progress, seconds};
-use crate::stack::{self, Stack};
-use crate::table::Table;
+use crate::stack::{self, Output, Ports, Stack};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
-use self::cases::{Case, STATUS, cases};
+use self::cases::{Case, cases, failing_case};
 use self::outcome::{Outcome, Stores};
+use self::recovery::{Recovery, close_books};
+use self::report::Report;
+use self::swarm::Swarm;
 
 /// Where the smoke run keeps its state: apart from dev's, and gone afterwards.
 const STATE: &str = ".wrangler/smoke";
@@ -32,27 +41,48 @@ const DELIVERY_LIMIT: Duration = Duration::from_secs(90);
 /// How long after the last delivery a second one would still be noticed.
 const CALM: Duration = Duration::from_secs(3);
 
+/// What the run needs to know.
+struct Smoke<'a> {
+    progress: &'a Progress,
+    stack: &'a Stack,
+    stores: &'a Stores,
+    routes: &'a Routes,
+    swarm: &'a Swarm,
+}
+
 /// Runs all cases and fails if one did not end as promised.
 pub fn run(workspace: &Workspace, tools: &Tools, secret: &str) -> Result<()> {
+    let _lock = workspace.lock_here("smoke")?;
     let progress = Progress::new();
     let state = workspace.root.join(STATE);
     clear(&state)?;
-    let configs = Config::all(workspace)?;
+    let swarm = Swarm::build(workspace, tools, &progress, &state)?;
     let core = Config::read(workspace, Path::new(CORE))?;
     let routes = Routes::parse(&core.variable("ROUTES").context("core.jsonc has no vars.ROUTES")?)?;
-    let cases = cases(&routes, secret, OffsetDateTime::now_utc())?;
+    let stores = Stores::of(&Config::all(workspace)?);
 
     stack::migrate(workspace, tools, &progress, &state)?;
-    let paths: Vec<PathBuf> = configs.iter().map(|config| config.path.clone()).collect();
-    let stack = Stack::start(tools, &progress, &paths, &state, stack::free_port()?)?;
-    let stores = Stores::of(&configs);
-    let outcome = send_and_watch(&progress, &stack, &stores, &routes, &cases);
+    let operator = Operator::new()?;
+    let paths = configs::prepare(workspace, &state.join("configs"), &operator)?;
+    let ports = Ports { webhooks: stack::free_port()?, cockpit: stack::free_port()? };
+    let stack = Stack::start(tools, &progress, &paths, &state, ports)?;
+    operator.write_profile(&state, &stack.cockpit.url(""))?;
+    let smoke = Smoke { progress: &progress, stack: &stack, stores: &stores, routes: &routes, swarm: &swarm };
+    let outcome = smoke.run(secret);
 
     let log = workspace.cache.join("logs/smoke.log");
-    fs::write(&log, stack.lines.try_iter().collect::<Vec<_>>().join("\n"))?;
+    fs::write(&log, printed(&stack))?;
     drop(stack);
     clear(&state)?;
     outcome.with_context(|| format!("the Workers' log is {}", log.display()))
+}
+
+fn printed(stack: &Stack) -> String {
+    let lines = stack.lines.try_iter().filter_map(|output| match output {
+        Output::Line(line) => Some(line),
+        Output::Ended => None,
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn clear(state: &Path) -> Result<()> {
@@ -62,68 +92,60 @@ fn clear(state: &Path) -> Result<()> {
     Ok(())
 }
 
-fn send_and_watch(
-    progress: &Progress,
-    stack: &Stack,
-    stores: &Stores,
-    routes: &Routes,
-    cases: &[Case],
-) -> Result<()> {
-    let started = Instant::now();
-    let mut answers = Vec::new();
-    for case in cases {
-        answers.push(case.send(&stack.gateway).with_context(|| format!("case '{}'", case.name))?);
-    }
-    let outcomes = wait_until_settled(progress, stack, stores, cases)?;
+impl Smoke<'_> {
+    fn run(&self, secret: &str) -> Result<()> {
+        let started = Instant::now();
+        let now = OffsetDateTime::now_utc();
+        // It is sent first, so that its consumer fails while the others are waited for.
+        let failing = failing_case(secret, now);
+        close_books(&self.stack.gateway, self.stores, &failing)?;
+        let failing_answer = self.send(&failing)?;
+        let cases = cases(self.routes, secret, now)?;
+        let answers: Vec<Answer> = cases.iter().map(|case| self.send(case)).collect::<Result<_>>()?;
+        let outcomes = self.wait_until_settled(&cases)?;
 
-    let mut table = Table::new(["event", "HTTP", "answer", "topics: handled", "ended", "as promised"]);
-    let mut broken = 0;
-    for ((case, answer), outcome) in cases.iter().zip(&answers).zip(&outcomes) {
-        let problems = [case.problem_of_answer(answer), outcome.problem(case, routes)];
-        let problems: Vec<String> = problems.into_iter().flatten().collect();
-        broken += usize::from(!problems.is_empty());
-        let verdict =
-            if problems.is_empty() { "yes".to_owned() } else { format!("NO: {}", problems.join("; ")) };
-        let said = answer.json();
-        let said =
-            [STATUS, "/error/code"].iter().find_map(|at| said.pointer(at)?.as_str().map(str::to_owned));
-        table.row([
-            case.name.to_owned(),
-            answer.status.to_string(),
-            said.unwrap_or_default(),
-            outcome.handled(),
-            outcome.status().to_owned(),
-            verdict,
-        ]);
-    }
-    println!("\n{table}");
-    if broken > 0 {
-        bail!("{broken} of {} cases did not end as promised", cases.len());
-    }
-    println!("All {} cases ended as promised, in {}.", cases.len(), seconds(started.elapsed()));
-    Ok(())
-}
-
-/// Looks until every recorded event is at rest and its traces are complete, then once more after a while of calm.
-fn wait_until_settled(
-    progress: &Progress,
-    stack: &Stack,
-    stores: &Stores,
-    cases: &[Case],
-) -> Result<Vec<Outcome>> {
-    let step = progress.step("wait for consumers");
-    let started = Instant::now();
-    let look = || stores.outcomes(&stack.gateway, cases);
-    loop {
-        let outcomes = look()?;
-        let open = outcomes.iter().filter(|outcome| !outcome.is_settled()).count();
-        if open == 0 || started.elapsed() > DELIVERY_LIMIT {
-            break;
+        let mut report = Report::new();
+        for ((case, answer), outcome) in cases.iter().zip(&answers).zip(&outcomes) {
+            let problems = [case.problem_of_answer(answer), outcome.problem(case, self.routes)];
+            report.event(case, answer, outcome, &problems.into_iter().flatten().collect::<Vec<_>>());
         }
-        step.note(&format!("{open} cases are not settled"));
-        thread::sleep(Duration::from_millis(500));
+        let recovery = Recovery {
+            gateway: &self.stack.gateway,
+            stores: self.stores,
+            routes: self.routes,
+            swarm: self.swarm,
+            case: &failing,
+            answer: &failing_answer,
+        };
+        let recovered = recovery.run(self.progress, &mut report);
+        println!("\n{report}");
+        recovered?;
+        if report.broken() > 0 {
+            bail!("{} of {} cases did not end as promised", report.broken(), report.rows());
+        }
+        println!("All {} cases ended as promised, in {}.", report.rows(), seconds(started.elapsed()));
+        Ok(())
     }
-    thread::sleep(CALM);
-    step.done("settled or given up");
-    look()
+
+    fn send(&self, case: &Case) -> Result<Answer> {
+        case.send(&self.stack.gateway).with_context(|| format!("case '{}'", case.name))
+    }
+
+    /// Looks until every recorded event is at rest and its traces are complete, then once more after a while of calm.
+    fn wait_until_settled(&self, cases: &[Case]) -> Result<Vec<Outcome>> {
+        let step = self.progress.step("wait for consumers");
+        let started = Instant::now();
+        let look = || self.stores.outcomes(&self.stack.gateway, cases);
+        loop {
+            let open = look()?.iter().filter(|outcome| !outcome.is_settled()).count();
+            if open == 0 || started.elapsed() > DELIVERY_LIMIT {
+                break;
+            }
+            step.note(&format!("{open} cases are not settled"));
+            thread::sleep(Duration::from_millis(500));
+        }
+        thread::sleep(CALM);
+        step.done("settled or given up");
+        look()
+    }
 }

@@ -2,7 +2,7 @@
 //! was already done for exactly these inputs.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -58,8 +58,24 @@ impl Workspace {
 
     /// Waits until no other xtask of this user does the same step, and keeps others out until the file is dropped.
     pub fn lock(&self, step: &str) -> Result<File> {
-        let path = self.cache.join("locks").join(step);
+        self.acquire(step, step)
+    }
+
+    /// The same for a step that concerns only this checkout.
+    pub fn lock_here(&self, step: &str) -> Result<File> {
+        let checkout = fingerprint([self.root.as_os_str().as_encoded_bytes()]);
+        self.acquire(step, &format!("{step}-{}", checkout.get(..12).unwrap_or_default()))
+    }
+
+    fn acquire(&self, step: &str, name: &str) -> Result<File> {
+        let path = self.cache.join("locks").join(name);
         let file = File::create(&path).with_context(|| format!("make {} writable", path.display()))?;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => eprintln!("  waiting for another xtask to finish '{step}' …"),
+            // Some file systems only know the call that waits, and its error says more.
+            Err(TryLockError::Error(_)) => {}
+        }
         file.lock().with_context(|| format!("could not lock {}", path.display()))?;
         Ok(file)
     }

@@ -10,15 +10,15 @@ use swarm_domain::limits::QUEUE_RETRIES_MAX;
 use swarm_domain::routing::Routes;
 use swarm_domain::topic::DEAD_LETTER_SUFFIX;
 
-use crate::config::{CORE, Config};
+use crate::config::{ARCHIVER, COCKPIT, CORE, Config, SWEEPER};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
 
 /// Validates JSON from its standard input, because the validator for this schema dialect is an npm package.
 const VALIDATOR: &str = "xtask/validate-configs.mjs";
 
-/// The Worker that sends what core could not; it needs the same topics.
-const SWEEPER: &str = "wrangler/sweeper.jsonc";
+/// The Workers that send to topics: at first, later, and once more.
+const SENDERS: [&str; 3] = [CORE, SWEEPER, COCKPIT];
 
 /// Configs of Workers that the internet may reach.
 const PUBLIC: [&str; 2] = ["wrangler/adapters", "wrangler/cockpit.jsonc"];
@@ -28,6 +28,8 @@ pub fn check(workspace: &Workspace, tools: &Tools) -> Result<()> {
     let configs = Config::all(workspace)?;
     validate(tools, &configs)?;
     let mut problems = routing_problems(&configs)?;
+    problems.extend(dead_letter_problems(&configs)?);
+    problems.extend(store_problems(&configs)?);
     for config in &configs {
         let own = [exposure_problems(config), consumer_problems(config)].concat();
         problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", config.path.display())));
@@ -50,7 +52,7 @@ fn validate(tools: &Tools, configs: &[Config]) -> Result<()> {
     Ok(())
 }
 
-/// Every routed topic needs its queue at core and sweeper, one Worker that consumes it, and one that archives its dead letters.
+/// Every routed topic needs its queue at whoever sends to it, and one Worker that consumes it.
 fn routing_problems(configs: &[Config]) -> Result<Vec<String>> {
     let core = find(configs, CORE)?;
     let routes = Routes::parse(&core.variable("ROUTES").context("core.jsonc has no vars.ROUTES")?)?;
@@ -58,7 +60,8 @@ fn routing_problems(configs: &[Config]) -> Result<Vec<String>> {
     for topic in routes.topics() {
         let queue = topic.queue();
         let binding = topic.binding();
-        for sender in [core, find(configs, SWEEPER)?] {
+        for sender in SENDERS {
+            let sender = find(configs, sender)?;
             let bound = sender.list("/queues/producers").iter().any(|producer| {
                 producer["binding"].as_str() == Some(binding.as_str())
                     && producer["queue"].as_str() == Some(&queue)
@@ -67,15 +70,76 @@ fn routing_problems(configs: &[Config]) -> Result<Vec<String>> {
                 problems.push(format!("{}: no producer {binding} for queue {queue}", sender.path.display()));
             }
         }
-        for queue in [queue, topic.dead_letter_queue()] {
-            let consumers = configs.iter().flat_map(|config| config.list("/queues/consumers"));
-            let consumers = consumers.filter(|consumer| consumer["queue"].as_str() == Some(&queue)).count();
-            if consumers != 1 {
-                problems.push(format!("{topic}: {consumers} Workers consume queue {queue}, must be 1"));
-            }
+        let consumers = configs.iter().filter(|config| consumes(config, &queue)).count();
+        if consumers != 1 {
+            problems.push(format!("{topic}: {consumers} Workers consume queue {queue}, must be 1"));
         }
     }
     Ok(problems)
+}
+
+/// The dead letters of every queue that is consumed go to the archiver, and the archiver takes no others.
+fn dead_letter_problems(configs: &[Config]) -> Result<Vec<String>> {
+    let archiver = find(configs, ARCHIVER)?;
+    let queues = configs.iter().flat_map(consumed_queues);
+    let (letters, work): (Vec<&str>, Vec<&str>) =
+        queues.partition(|queue| queue.ends_with(DEAD_LETTER_SUFFIX));
+    let mut problems = Vec::new();
+    for queue in work {
+        let wanted = format!("{queue}{DEAD_LETTER_SUFFIX}");
+        let takers = letters.iter().filter(|queue| **queue == wanted).count();
+        if takers != 1 || !consumes(archiver, &wanted) {
+            problems
+                .push(format!("{wanted} must be consumed by {} and nobody else", archiver.path.display()));
+        }
+    }
+    for queue in consumed_queues(archiver).filter(|queue| !queue.ends_with(DEAD_LETTER_SUFFIX)) {
+        problems.push(format!("{}: {queue} is no dead-letter queue", archiver.path.display()));
+    }
+    Ok(problems)
+}
+
+/// A Worker with other shards than core would look for tenants where they are not, and one with another bucket of payloads
+/// would not find them.
+fn store_problems(configs: &[Config]) -> Result<Vec<String>> {
+    let core = find(configs, CORE)?;
+    let mut problems = Vec::new();
+    for config in configs {
+        let shards = ledger(config);
+        if !shards.is_empty() && shards != ledger(core) {
+            problems.push(format!("{}: d1_databases are not those of core", config.path.display()));
+        }
+        let bucket = payloads(config);
+        if bucket.is_some() && bucket != payloads(core) {
+            problems.push(format!("{}: BLOBS is not core's bucket", config.path.display()));
+        }
+    }
+    Ok(problems)
+}
+
+/// The shards of the ledger that a Worker binds, each with the database behind it.
+fn ledger(config: &Config) -> Vec<(&str, &str)> {
+    let shards = config.list("/d1_databases").iter().filter_map(|database| {
+        let binding = database["binding"].as_str().filter(|binding| binding.starts_with("LEDGER"))?;
+        Some((binding, database["database_id"].as_str().unwrap_or_default()))
+    });
+    let mut shards: Vec<_> = shards.collect();
+    shards.sort_unstable();
+    shards
+}
+
+fn payloads(config: &Config) -> Option<&str> {
+    let bucket =
+        config.list("/r2_buckets").iter().find(|bucket| bucket["binding"].as_str() == Some("BLOBS"))?;
+    bucket["bucket_name"].as_str()
+}
+
+fn consumed_queues(config: &Config) -> impl Iterator<Item = &str> {
+    config.list("/queues/consumers").iter().filter_map(|consumer| consumer["queue"].as_str())
+}
+
+fn consumes(config: &Config, queue: &str) -> bool {
+    consumed_queues(config).any(|consumed| consumed == queue)
 }
 
 /// Only adapters and the cockpit may be reached from outside.
@@ -136,4 +200,58 @@ fn consumer_problems(config: &Config) -> Vec<String> {
 
 fn find<'a>(configs: &'a [Config], path: &str) -> Result<&'a Config> {
     configs.iter().find(|config| config.path.ends_with(path)).with_context(|| format!("no config {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn config(path: &str, json: Value) -> Config {
+        Config { path: PathBuf::from(path), json }
+    }
+
+    fn consumer(path: &str, queues: &[&str]) -> Config {
+        let consumers: Vec<Value> = queues.iter().map(|queue| json!({ "queue": queue })).collect();
+        config(path, json!({ "queues": { "consumers": consumers } }))
+    }
+
+    #[test]
+    fn dead_letters_go_to_the_archiver_alone() {
+        let cases: [(&[&str], &[&str], usize); 6] = [
+            (&["a"], &["a-dlq"], 0),
+            (&["a", "b"], &["b-dlq", "a-dlq"], 0),
+            (&["a", "b"], &["a-dlq"], 1),
+            (&["a", "a-dlq"], &[], 1),
+            (&["a", "a-dlq"], &["a-dlq"], 1),
+            (&[], &["a", "a-dlq"], 1),
+        ];
+        for (consumed, archived, expected) in cases {
+            let configs = [consumer("wrangler/consumers/a.jsonc", consumed), consumer(ARCHIVER, archived)];
+            let problems = dead_letter_problems(&configs).unwrap();
+            assert_eq!(problems.len(), expected, "{consumed:?} {archived:?} {problems:?}");
+        }
+    }
+
+    #[test]
+    fn all_have_the_shards_and_the_bucket_of_core() {
+        let stores = |shards: &[(&str, &str)], bucket: &str| {
+            let databases: Vec<Value> =
+                shards.iter().map(|(binding, id)| json!({ "binding": binding, "database_id": id })).collect();
+            json!({ "d1_databases": databases, "r2_buckets": [{ "binding": "BLOBS", "bucket_name": bucket }] })
+        };
+        let core = [("LEDGER_00", "x"), ("LEDGER_01", "y")];
+        let cases: [(Value, usize); 5] = [
+            (stores(&[("LEDGER_01", "y"), ("OTHER", "z"), ("LEDGER_00", "x")], "b"), 0),
+            (json!({}), 0),
+            (stores(&[("LEDGER_00", "x")], "b"), 1),
+            (stores(&[("LEDGER_00", "y"), ("LEDGER_01", "x")], "b"), 1),
+            (stores(&core, "c"), 1),
+        ];
+        for (json, expected) in cases {
+            let configs = [config(CORE, stores(&core, "b")), config("wrangler/x.jsonc", json)];
+            assert_eq!(store_problems(&configs).unwrap().len(), expected, "{}", configs[1].json);
+        }
+    }
 }

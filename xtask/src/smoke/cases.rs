@@ -121,6 +121,13 @@ pub fn cases(routes: &Routes, secret: &str, now: OffsetDateTime) -> Result<Vec<C
     ])
 }
 
+/// An event whose consumer will fail.
+pub fn failing_case(secret: &str, now: OffsetDateTime) -> Case {
+    let now = now.unix_timestamp();
+    let event = Event::new(now, "failing", "invoice.paid", 0);
+    Case::post("failing consumer", sign_stripe(secret, now, &event.body), event).accepted_as("enqueued")
+}
+
 fn type_with(routes: &Routes, wanted: impl Fn(usize) -> bool) -> Option<&'static str> {
     // No route of the local configuration is for one tenant only, so any tenant will do.
     STRIPE_TYPES.into_iter().find(|name| wanted(routes.topics_for("any", &format!("stripe.{name}")).len()))

@@ -11,9 +11,11 @@ use crate::config::{CORE, Config};
 use crate::http::Gateway;
 use crate::smoke::cases::Case;
 
-/// The topics whose consumers leave a trace that can be counted.
+/// A topic whose consumer leaves a trace that can be counted: lines in the archive.
 const AUDIT: &str = "audit.events";
-const BILLING: &str = "billing.events";
+
+/// Another one: rows in the billing table.
+pub const BILLING: &str = "billing.events";
 
 /// The type that the billing consumer enters in its table.
 const INVOICE_PAID: &str = "stripe.invoice.paid";
@@ -65,6 +67,16 @@ impl Stores {
     pub fn outcomes(&self, gateway: &Gateway, cases: &[Case]) -> Result<Vec<Outcome>> {
         let archive = self.archive_lines(gateway)?;
         cases.iter().map(|case| self.outcome(gateway, case, &archive)).collect()
+    }
+
+    /// Looks one case's event up.
+    pub fn outcome_of(&self, gateway: &Gateway, case: &Case) -> Result<Outcome> {
+        self.outcome(gateway, case, &self.archive_lines(gateway)?)
+    }
+
+    /// Changes every database.
+    pub fn execute(&self, gateway: &Gateway, sql: &str) -> Result<()> {
+        self.databases.iter().try_for_each(|database| gateway.query(database, sql).map(|_| ()))
     }
 
     fn outcome(&self, gateway: &Gateway, case: &Case, archive: &[String]) -> Result<Outcome> {
@@ -133,11 +145,17 @@ impl Outcome {
         self.rows.first().map_or("not recorded", |row| &row.status)
     }
 
-    /// Each topic with how often its consumer handled the event, or the dispatch's state where that leaves no trace.
+    /// The state of a topic's dispatch.
+    pub fn state_of(&self, topic: &str) -> Option<&str> {
+        let dispatch = self.dispatches.iter().find(|dispatch| dispatch.topic == topic)?;
+        Some(&dispatch.status)
+    }
+
+    /// Each topic with how often its consumer handled the event, or the dispatch's state where there is no trace of that.
     pub fn handled(&self) -> String {
         let shown = |dispatch: &Dispatch| match self.times_handled(&dispatch.topic) {
-            Some(times) => format!("{}: {times}×", dispatch.topic),
-            None => format!("{}: {}", dispatch.topic, dispatch.status),
+            Some(times) if times > 0 => format!("{}: {times}×", dispatch.topic),
+            _ => format!("{}: {}", dispatch.topic, dispatch.status),
         };
         self.dispatches.iter().map(shown).collect::<Vec<_>>().join(", ")
     }
