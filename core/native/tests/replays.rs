@@ -511,8 +511,11 @@ fn an_event_whose_incident_is_open_takes_it_along() {
     let log = block_on(operations(&world).view(&open)).unwrap().log;
     assert_eq!(log[0].replay_id.as_deref(), Some(job.replay_id.as_str()));
     deliver(&world, "billing.events");
+    // Both are resolved, so nobody can take up what was handled after all.
     assert_eq!(view(&world, &open).status, IncidentState::Resolved);
-    assert_eq!(view(&world, &ignored).status, IncidentState::Ignored);
+    assert_eq!(view(&world, &ignored).status, IncidentState::Resolved);
+    let refused = block_on(operations(&world).triage(&ignored, &op(&world, "op2"))).unwrap_err();
+    assert!(matches!(refused, OperationError::Illegal { .. }), "{refused:?}");
 }
 
 #[test]

@@ -56,7 +56,9 @@ impl IncidentState {
             (Open | Ignored, Triage) => Ok(Triaged),
             (Open | Triaged, Ignore) => Ok(Ignored),
             (Open | Triaged, Replay) => Ok(Retrying),
-            (Open | Triaged | Retrying, Deliver) => Ok(Resolved),
+            // One that rests is closed as well when its event is repeated with others, or it could be taken up although there
+            // is nothing left to do.
+            (Open | Triaged | Retrying | Ignored, Deliver) => Ok(Resolved),
             (from, event) => Err(IllegalIncidentMove { from, event }),
         }
     }
@@ -101,7 +103,7 @@ mod tests {
         triaged:  open -       ignored retrying resolved
         retrying: open -       -       -        resolved
         resolved: open -       -       -        -
-        ignored:  open triaged -       -        -";
+        ignored:  open triaged -       -        resolved";
     const EVENTS: [IncidentEvent; 5] = [Report, Triage, Ignore, Replay, Deliver];
 
     #[test]

@@ -119,7 +119,7 @@ fn disagreement(
         "open" | "triaged" if row.replays == incident.generation && !dead => {
             Some("an open incident of a dispatch that is not dead")
         }
-        "open" | "triaged" | "retrying"
+        "open" | "triaged" | "retrying" | "ignored"
             if delivered.is_some_and(|delivered| delivered > incident.generation) =>
         {
             Some("a delivered dispatch with an incident that is not resolved")
