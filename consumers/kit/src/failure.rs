@@ -18,6 +18,7 @@ pub struct Failure {
     error: String,
     stack: String,
     is_permanent: bool,
+    was_handled: bool,
 }
 
 impl Failure {
@@ -31,6 +32,12 @@ impl Failure {
     #[track_caller]
     pub fn permanent(error: impl Into<String>) -> Self {
         Self::here(error.into(), true)
+    }
+
+    /// A failure before the handler was started.
+    #[track_caller]
+    pub(crate) fn unhandled(error: impl Into<String>) -> Self {
+        Self { was_handled: false, ..Self::here(error.into(), false) }
     }
 
     /// What an exception of JavaScript says, with its stack. Whether it heals nobody knows, so it counts as transient.
@@ -69,9 +76,14 @@ impl Failure {
         self.is_permanent
     }
 
+    /// Whether it comes from the handler.
+    pub(crate) fn was_handled(&self) -> bool {
+        self.was_handled
+    }
+
     #[track_caller]
     fn here(error: String, is_permanent: bool) -> Self {
-        Self { error, stack: format!("at {}", Location::caller()), is_permanent }
+        Self { error, stack: format!("at {}", Location::caller()), is_permanent, was_handled: true }
     }
 }
 

@@ -76,8 +76,8 @@ async fn load<B: Blobs>(blobs: &B, message: Message, attempts: u32) -> Result<De
 /// operator's hand, so it is worth the remaining attempts.
 async fn read_blob<B: Blobs>(blobs: &B, key: &str) -> Result<String, Failure> {
     let bytes =
-        blobs.get(key).await.map_err(|error| Failure::transient(format!("payload {key}: {error}")))?;
-    let bytes = bytes.ok_or_else(|| Failure::transient(format!("payload {key} is not in the blob store")))?;
+        blobs.get(key).await.map_err(|error| Failure::unhandled(format!("payload {key}: {error}")))?;
+    let bytes = bytes.ok_or_else(|| Failure::unhandled(format!("payload {key} is not in the blob store")))?;
     let text = String::from_utf8(bytes).ok().filter(|text| is_blob_of(key, &payload_hash(text)));
-    text.ok_or_else(|| Failure::transient(format!("payload {key} is not what was stored under this key")))
+    text.ok_or_else(|| Failure::unhandled(format!("payload {key} is not what was stored under this key")))
 }

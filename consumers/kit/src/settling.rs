@@ -30,14 +30,16 @@ impl<S: Sql, Q: Queues, B: Blobs, C: Clock, H: Handler> Consumer<'_, S, Q, B, C,
                 Concluded { ticket, outcome, end: End::Delivered, disposition: Disposition::Ack }
             }
             Err(failure) if !failure.is_permanent() && !last_attempt => {
-                Concluded::released(ticket, failure.error().to_owned())
+                Concluded::released(ticket, &failure, failure.error().to_owned())
             }
             Err(failure) => {
                 let (now, error) = (self.clock.now(), failure.error());
                 let reason = Reason { error, stack: Some(failure.stack()) };
                 match letters::send(self.queues, self.topic, &ticket.incoming, reason, now).await {
                     Ok(()) => Concluded::dead_lettered(ticket, error.to_owned()),
-                    Err(send_error) => Concluded::released(ticket, letters::unsent(error, &send_error)),
+                    Err(send_error) => {
+                        Concluded::released(ticket, &failure, letters::unsent(error, &send_error))
+                    }
                 }
             }
         }
@@ -134,9 +136,9 @@ fn outcomes(part: &[Concluded]) -> Vec<(Generation, Outcome)> {
 }
 
 impl Concluded {
-    fn released(ticket: Ticket, error: String) -> Self {
+    fn released(ticket: Ticket, failure: &Failure, error: String) -> Self {
         let delay_seconds = retries::after_failure(ticket.incoming.attempts);
-        let outcome = Outcome::Released(error.clone());
+        let outcome = Outcome::Released { error: error.clone(), handled: failure.was_handled() };
         Self { ticket, outcome, end: End::Failed(error), disposition: Disposition::Retry { delay_seconds } }
     }
 

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use common::*;
 use swarm_consumer_kit::{Delivery, End, Failure, Handled, Handler, Incoming};
-use swarm_domain::limits::{HANDLE_LEASE_MS, HANDLE_STARTS_MAX};
+use swarm_domain::limits::{HANDLE_LEASE_MS, HANDLE_STARTS_MAX, PAYLOAD_INLINE_BYTES_MAX};
 use swarm_native::Fault;
 
 const STALLED: &str = "the handler was started 3 times and never finished";
@@ -104,6 +104,24 @@ fn a_run_that_was_only_unlucky_is_made_good() {
     let calls = world.calls();
     assert_eq!(ends(&world.consume(&handler, &again(&messages))), [&End::AtRest, &End::Delivered]);
     assert_eq!(world.calls()[0] - calls[0], 2, "it is handled with the others again");
+}
+
+#[test]
+fn a_payload_that_cannot_be_had_does_not_clear_a_suspect() {
+    let world = World::new(1);
+    world.publish("acme", "e1", &format!("\"{}\"", "x".repeat(PAYLOAD_INLINE_BYTES_MAX)));
+    let messages = world.take_messages();
+    let handler = Poisoned::by("e1");
+    for n in 1..HANDLE_STARTS_MAX {
+        die(&world, &handler, &messages);
+        world.clock.advance_ms(HANDLE_LEASE_MS);
+        world.blobs.fail_at(0, Fault::Refused);
+        assert!(retried(&world.consume(&handler, &messages), 5));
+        assert_eq!((handler.starts.get(), starts(&world)), (n, vec![i64::from(n)]));
+    }
+    die(&world, &handler, &messages);
+    world.clock.advance_ms(HANDLE_LEASE_MS);
+    assert_eq!(ends(&world.consume(&handler, &messages)), [&End::DeadLettered(STALLED.to_owned())]);
 }
 
 /// Brings the only dispatch to where it may not be started any more.

@@ -77,10 +77,11 @@ pub static RESOLVE_INCIDENTS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Gives leases back, with the error that the next attempt should know of.
+/// Gives leases back, with the error that the next attempt should know of. A handler that has ended is no longer suspect; one
+/// that was not even started leaves the count as it was.
 pub const RELEASE_LEASES: &str = "
-    UPDATE event_dispatches SET lease = NULL, lease_holder = NULL, starts = 0, last_error = k.value ->> 'error',
-           updated_at = ?3
+    UPDATE event_dispatches SET lease = NULL, lease_holder = NULL, last_error = k.value ->> 'error', updated_at = ?3,
+           starts = iif(k.value ->> 'handled', 0, starts - 1)
       FROM json_each(?1) k
      WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id' AND topic = k.value ->> 'topic'
        AND lease_holder = ?2";
@@ -131,7 +132,12 @@ pub enum Outcome {
     /// Handled. The statements commit together with it.
     Delivered(Vec<Statement>),
     /// To be handled again; why it failed this time.
-    Released(String),
+    Released {
+        /// The error.
+        error: String,
+        /// Whether the handler was started, and so came to an end.
+        handled: bool,
+    },
     /// Sent to the dead-letter queue; why.
     DeadLettered(String),
     /// Held by another run until the queue's last attempt, and now dropped. The dispatch is due when that run's lease ends:
@@ -175,6 +181,7 @@ struct Failed<'a> {
     #[serde(flatten)]
     generation: &'a Generation,
     error: String,
+    handled: bool,
 }
 
 /// Takes the leases of a batch, all of one shard, but for messages that may have ended a run before. `holder` is random and
@@ -241,8 +248,12 @@ pub async fn settle<S: Sql>(
                 statements.extend(effects.iter().cloned());
                 delivered.push(generation);
             }
-            Outcome::Released(error) => released.push(Failed { generation, error: short_error(error) }),
-            Outcome::DeadLettered(error) => dead.push(Failed { generation, error: short_error(error) }),
+            Outcome::Released { error, handled } => {
+                released.push(Failed { generation, error: short_error(error), handled: *handled });
+            }
+            Outcome::DeadLettered(error) => {
+                dead.push(Failed { generation, error: short_error(error), handled: true });
+            }
             Outcome::LetGo => let_go.push(generation),
         }
     }

@@ -166,7 +166,8 @@ fn what_the_platform_moved_tells_the_last_error_of_the_ledger() {
             let (generation, now) = (message.generation(), world.clock.now());
             block_on(async {
                 take(world.shard(), std::slice::from_ref(&generation), "run", now).await.unwrap();
-                let outcomes = vec![(generation, Outcome::Released(error.to_owned()))];
+                let outcomes =
+                    vec![(generation, Outcome::Released { error: error.to_owned(), handled: true })];
                 settle(world.shard(), outcomes, "run", now).await.unwrap();
             });
         }

@@ -105,7 +105,12 @@ fn a_released_lease_can_be_taken_at_once_and_the_error_is_kept() {
     let e1 = generation("e1", TOPIC, 0);
     assert_eq!(block_on(lease(&world, &e1, "one")), Lease::Ours);
     let error = format!("line one\nquote \" nul \0 é{}", "x".repeat(2 * ERROR_BYTES_MAX));
-    block_on(finish(&world, vec![(e1.clone(), Outcome::Released(error.clone()))], "one")).unwrap();
+    block_on(finish(
+        &world,
+        vec![(e1.clone(), Outcome::Released { error: error.clone(), handled: true })],
+        "one",
+    ))
+    .unwrap();
     let row = &world.rows("SELECT status, last_error FROM event_dispatches")[0];
     assert_eq!(row["status"], "enqueued");
     assert_eq!(row["last_error"], error[..ERROR_BYTES_MAX]);
@@ -221,7 +226,10 @@ fn a_repetition_takes_the_lease_away_and_undoes_what_was_done_under_it() {
     let e1 = generation("e1", TOPIC, 0);
     assert_eq!(block_on(lease(&world, &e1, "one")), Lease::Ours);
     world.repeat("e1", TOPIC);
-    for outcome in [Outcome::Released("late".to_owned()), Outcome::DeadLettered("late".to_owned())] {
+    for outcome in [
+        Outcome::Released { error: "late".to_owned(), handled: true },
+        Outcome::DeadLettered("late".to_owned()),
+    ] {
         block_on(finish(&world, vec![(e1.clone(), outcome)], "one")).unwrap();
     }
     assert!(block_on(finish(&world, vec![(e1.clone(), effect("e1"))], "one")).is_err());
@@ -256,9 +264,11 @@ fn a_handler_that_never_finishes_is_started_alone_and_in_the_end_not_at_all() {
 
 #[test]
 fn a_run_that_comes_to_an_end_is_no_stall() {
-    for outcome in
-        [effect("e1"), Outcome::Released("busy".to_owned()), Outcome::DeadLettered("no".to_owned())]
-    {
+    for outcome in [
+        effect("e1"),
+        Outcome::Released { error: "busy".to_owned(), handled: true },
+        Outcome::DeadLettered("no".to_owned()),
+    ] {
         let world = world(&["e1"]);
         let e1 = generation("e1", TOPIC, 0);
         block_on(lease(&world, &e1, "one"));

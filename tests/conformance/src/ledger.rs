@@ -290,7 +290,7 @@ async fn released<S: Sql>(shard: &S) -> Check {
     let key = gateway.enqueued("released").await?;
     gateway.take(&key, "one").await?;
     gateway
-        .finish(&key, lease::Outcome::Released("later".to_owned()), "one")
+        .finish(&key, lease::Outcome::Released { error: "later".to_owned(), handled: true }, "one")
         .await
         .map_err(|e| e.to_string())?;
     gateway.stable()?;
