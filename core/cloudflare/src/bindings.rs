@@ -3,8 +3,10 @@
 
 use swarm_domain::ledger::{Ledger, shard_binding};
 use swarm_domain::limits::IN_TRANSIT_DEADLINE_MS_DEFAULT;
+use swarm_domain::ports::Sql;
 use swarm_domain::topic::Topic;
 use wasm_bindgen::{JsCast, JsValue};
+use worker_sys::D1Database;
 
 use crate::{D1Shard, R2Blobs, TopicQueues, js};
 
@@ -27,12 +29,17 @@ impl Bindings {
 
     /// The ledger: `LEDGER`, or `LEDGER_00`, `LEDGER_01`, … without a gap.
     pub fn ledger(&self) -> Result<Ledger<D1Shard>, Misconfigured> {
+        self.ledger_of(D1Shard::new)
+    }
+
+    /// The ledger, with what a Worker makes of each of its databases.
+    pub fn ledger_of<S: Sql>(&self, shard: impl Fn(D1Database) -> S) -> Result<Ledger<S>, Misconfigured> {
         if let Some(only) = self.binding("LEDGER") {
-            return Ok(Ledger::new(D1Shard::new(only.unchecked_into()), Vec::new()));
+            return Ok(Ledger::new(shard(only.unchecked_into()), Vec::new()));
         }
         let mut shards = (0..)
             .map_while(|number| self.binding(&shard_binding(number, usize::MAX)))
-            .map(|database| D1Shard::new(database.unchecked_into()));
+            .map(|database| shard(database.unchecked_into()));
         let first =
             shards.next().ok_or_else(|| missing("D1 database", "LEDGER (or LEDGER_00, LEDGER_01, …)"))?;
         Ok(Ledger::new(first, shards.collect()))

@@ -31,13 +31,21 @@ impl D1Shard {
 
 impl Sql for D1Shard {
     async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Outcome>, SqlError> {
-        if statements.is_empty() {
-            return Ok(Vec::new());
-        }
-        let call = Call::of(&statements)?;
-        let answer = JsFuture::from(run_batch(&self.0, &call.texts, &call.shape)).await;
-        outcomes(&answer.map_err(|e| thrown(&e))?.as_string().unwrap_or_default())
+        batch(&statements, |texts, shape| run_batch(&self.0, texts, shape)).await
     }
+}
+
+/// Hands a batch to a function of JavaScript that takes and answers what `d1.mjs` describes.
+pub(crate) async fn batch(
+    statements: &[Statement],
+    run: impl FnOnce(&str, &str) -> Promise,
+) -> Result<Vec<Outcome>, SqlError> {
+    if statements.is_empty() {
+        return Ok(Vec::new());
+    }
+    let call = Call::of(statements)?;
+    let answer = JsFuture::from(run(&call.texts, &call.shape)).await;
+    outcomes(&answer.map_err(|e| thrown(&e))?.as_string().unwrap_or_default())
 }
 
 /// Statements on their way to JavaScript; `d1.mjs` says how they are written.

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use swarm_cloudflare::{Bindings, D1Shard, Misconfigured, R2Blobs, TopicQueues};
+use swarm_cloudflare::{Bindings, GroupedShard, Misconfigured, R2Blobs, TopicQueues};
 use swarm_domain::ledger::Ledger;
 use swarm_domain::limits::MARKS_WAIT_MS_DEFAULT;
 use swarm_domain::routing::Routes;
@@ -12,7 +12,7 @@ use swarm_domain::routing::Routes;
 /// What the core works with.
 pub struct Settings {
     /// Where events are recorded.
-    pub ledger: Ledger<D1Shard>,
+    pub ledger: Ledger<GroupedShard>,
     /// Where they are sent.
     pub queues: TopicQueues,
     /// Where large payloads go.
@@ -46,7 +46,7 @@ impl Settings {
             .map_err(|e| Misconfigured(format!("variable ROUTES: {e}")))?;
         routes.topics().iter().try_for_each(|topic| bindings.require_producer(topic))?;
         Ok(Self {
-            ledger: bindings.ledger()?,
+            ledger: bindings.ledger_of(GroupedShard::new)?,
             queues: bindings.queues(),
             blobs: bindings.blobs()?,
             routes,

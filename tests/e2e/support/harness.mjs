@@ -77,8 +77,8 @@ class Stack {
   }
 
   /** Posts a signed body to the adapter. */
-  post(body, { path = "/webhook/stripe", ...signing } = {}) {
-    return this.server.fetch(path, signedPost(body, signing));
+  post(body, { path = "/webhook/stripe", signal, ...signing } = {}) {
+    return this.server.fetch(path, { ...signedPost(body, signing), signal });
   }
 
   /** Posts a signed body and returns its answer, read. */

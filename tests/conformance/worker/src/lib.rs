@@ -1,6 +1,6 @@
 //! The conformance suite as a Worker: each request runs every case on the bindings and answers `[{ name, ok, detail }]`.
 
-use swarm_cloudflare::{Bindings, Misconfigured, js};
+use swarm_cloudflare::{Bindings, GroupedShard, Misconfigured, js};
 use swarm_conformance::{CaseResult, run_blobs, run_queues, run_sql};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -32,6 +32,9 @@ pub async fn queue(_batch: JsValue, _env: JsValue, _context: JsValue) -> Result<
 async fn run(bindings: &Bindings) -> Result<Vec<CaseResult>, Misconfigured> {
     let mut results = Vec::new();
     for (_, shard) in bindings.ledger()?.shards() {
+        results.extend(run_sql(shard).await);
+    }
+    for (_, shard) in bindings.ledger_of(GroupedShard::new)?.shards() {
         results.extend(run_sql(shard).await);
     }
     results.extend(run_queues(&bindings.queues()).await);
