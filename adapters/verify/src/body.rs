@@ -55,6 +55,16 @@ fn nesting_depth(text: &str) -> usize {
     deepest
 }
 
+/// The items of a JSON array, each still as the text that came.
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when the text is not one JSON array.
+pub fn items(text: &str) -> Result<Vec<&str>, Rejection> {
+    let items: Vec<&RawValue> =
+        serde_json::from_str(text).map_err(|_| Rejection::Unreadable("not a JSON array"))?;
+    Ok(items.into_iter().map(RawValue::get).collect())
+}
+
 /// Some fields of a JSON object, each still as the text that came.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
@@ -218,6 +228,14 @@ mod tests {
             texts.into_iter().chain([r#"{"a":"\x"}"#, "{\"a\":\"\n\"}", r#"{"a":01}"#, r#"{"a":NaN}"#])
         {
             assert!(Fields::read(text, NAMES).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn items_keep_their_text() {
+        assert_eq!(items(r#" [ {"n": 1.0} , null,[2] ] "#), Ok(vec![r#"{"n": 1.0}"#, "null", "[2]"]));
+        for text in ["", "{}", "[1", "[1,]", "[1] 2"] {
+            assert!(items(text).is_err(), "{text}");
         }
     }
 

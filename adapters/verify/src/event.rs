@@ -5,22 +5,72 @@ use std::borrow::Cow;
 use crate::limits::{EVENT_TYPE_LENGTH_MAX, SHORT_TEXT_LENGTH_MAX};
 
 /// What a request that passed carries.
-///
-/// More fields may come, such as the answer that a handshake asks for; a request without events is answered 200
-/// like any other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified<'a> {
     /// The events in the order in which the request holds them: one for most providers, several for those that
     /// send batches, none for a ping or a handshake.
     pub events: Vec<VerifiedEvent<'a>>,
+    /// What the provider wants to read once every event is recorded; `None` where any 2xx will do.
+    pub answer: Option<Answer>,
+    /// An address of the provider that has to be called with GET before the answer, to confirm a subscription.
+    pub confirm_url: Option<String>,
 }
 
 impl<'a> Verified<'a> {
     /// A request that carries these events.
     #[must_use]
     pub fn new(events: Vec<VerifiedEvent<'a>>) -> Self {
-        Self { events }
+        Self { events, answer: None, confirm_url: None }
+    }
+
+    /// A request without events that wants this answer: a handshake, a ping or a probe.
+    #[must_use]
+    pub fn handshake(answer: Answer) -> Self {
+        Self::new(Vec::new()).with_answer(answer)
+    }
+
+    /// The same with an answer of the provider's own form.
+    #[must_use]
+    pub fn with_answer(mut self, answer: Answer) -> Self {
+        self.answer = Some(answer);
+        self
+    }
+}
+
+/// An answer of the form that a provider asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP status.
+    pub status: u16,
+    /// Further headers, `content-type` among them if there is a body.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body, perhaps empty.
+    pub body: String,
+}
+
+impl Answer {
+    /// An answer without a body.
+    #[must_use]
+    pub fn empty(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: String::new() }
+    }
+
+    /// 200 with plain text. `nosniff` keeps browsers from taking what a sender put into it for a page.
+    #[must_use]
+    pub fn text(body: impl Into<String>) -> Self {
+        let headers = vec![
+            ("content-type", "text/plain; charset=utf-8".to_owned()),
+            ("x-content-type-options", "nosniff".to_owned()),
+        ];
+        Self { status: 200, headers, body: body.into() }
+    }
+
+    /// 200 with JSON text.
+    #[must_use]
+    pub fn json(body: impl Into<String>) -> Self {
+        let headers = vec![("content-type", "application/json".to_owned())];
+        Self { status: 200, headers, body: body.into() }
     }
 }
 
@@ -28,9 +78,12 @@ impl<'a> Verified<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct VerifiedEvent<'a> {
-    /// Identity by the provider's own rule, 1–200 visible ASCII characters; `None` when the provider gives none,
-    /// and the adapter derives one.
+    /// The provider's own id, 1–200 visible ASCII characters; `None` when the provider gives none.
     pub id: Option<String>,
+    /// What beside the id makes the event another fact, such as the state that a message has come to. An id that
+    /// never stands for two facts needs nothing here. Without an id this is the whole identity, and if it is
+    /// empty as well, the payload is.
+    pub fact: Vec<String>,
     /// Lower-case dotted words with the provider in front, at most 128 characters: `stripe.invoice.paid`.
     pub event_type: String,
     /// When it happened, by the provider's clock, in milliseconds since 1970; within the years 1970 to 9999.

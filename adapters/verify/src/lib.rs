@@ -6,33 +6,36 @@
 //! tenants, ids for events whose provider gives none, and publishing.
 //!
 //! ```
-//! use swarm_verify::{Headers, Request, Secrets, Settings, provider, sign_stripe};
+//! use swarm_verify::{Context, Headers, Request, Secrets, Settings, provider, sign_stripe};
 //!
 //! let body = br#"{"id":"evt_1","object":"event","type":"invoice.paid","created":1767237942}"#;
 //! let headers = Headers::from_iter([("Stripe-Signature", sign_stripe("whsec_example", 1767237943, body))]);
 //! let request = Request { method: "POST", url: "https://hooks.example.com/webhook/stripe", headers: &headers, body };
-//! let settings = Settings::new(Secrets::parse("whsec_example")?);
 //!
 //! let stripe = provider("stripe").ok_or("unknown provider")?;
-//! let verified = stripe.verify(&request, &settings, 1767237945)?;
+//! let settings = Settings::new(stripe, Secrets::parse("whsec_example")?);
+//! let verified = stripe.verify(&request, &settings, &Context::at(1767237945))?;
 //! assert_eq!(verified.events.first().map(|event| event.event_type.as_str()), Some("stripe.invoice.paid"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod body;
 mod event;
+pub mod form;
+pub mod keys;
 pub mod limits;
 mod provider;
+pub mod providers;
 mod rejection;
 mod request;
 mod secrets;
 pub mod signature;
 mod signing;
-pub mod stripe;
 
-pub use event::{Verified, VerifiedEvent, platform_event_type};
-pub use provider::{Provider, Settings, provider, providers};
+pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
+pub use provider::{Context, Provider, ProviderOption, Settings};
+pub use providers::{provider, providers};
 pub use rejection::Rejection;
 pub use request::{Headers, RepeatedHeader, Request};
 pub use secrets::{Secret, Secrets, SecretsError};
-pub use signing::sign_stripe;
+pub use signing::{Outgoing, Sign, sign_stripe, signer};

@@ -1,6 +1,8 @@
-//! What a provider is to the rest of the gateway, and which there are.
+//! What a provider is to the rest of the gateway, and how one of its endpoints is set up.
 
-use crate::{Rejection, Request, Secrets, Verified, limits::DEFAULT_TOLERANCE_SECONDS, stripe::Stripe};
+use std::collections::BTreeMap;
+
+use crate::{Rejection, Request, Secrets, Verified, keys::KeySource, limits::DEFAULT_TOLERANCE_SECONDS};
 
 /// One provider's way to sign and to shape its webhooks.
 ///
@@ -10,7 +12,35 @@ pub trait Provider: Send + Sync {
     /// The name in URLs, settings and event types: lower-case, `stripe`.
     fn name(&self) -> &'static str;
 
-    /// Verifies a request that arrived at `now_unix`, seconds since 1970, and reads its events.
+    /// The methods that it uses. Handshakes and probes of some come as GET or HEAD.
+    fn methods(&self) -> &'static [&'static str] {
+        &["POST"]
+    }
+
+    /// What can or must be configured beside secrets and tolerance.
+    fn options(&self) -> &'static [ProviderOption] {
+        &[]
+    }
+
+    /// How far the signed time may lie from the clock, in seconds, when nothing else is configured.
+    fn default_tolerance_seconds(&self) -> u64 {
+        DEFAULT_TOLERANCE_SECONDS
+    }
+
+    /// Where the key is that this request is signed with, if the provider publishes it and nobody configures it.
+    /// Whoever calls fetches it and hands it to [`verify`](Self::verify).
+    ///
+    /// # Errors
+    /// The [`Rejection`] of a request that names a place which is not the provider's.
+    fn key_source(
+        &self,
+        _request: &Request<'_>,
+        _settings: &Settings,
+    ) -> Result<Option<KeySource>, Rejection> {
+        Ok(None)
+    }
+
+    /// Verifies a request and reads its events.
     ///
     /// # Errors
     /// The [`Rejection`] that says what to answer and what to log.
@@ -18,69 +48,98 @@ pub trait Provider: Send + Sync {
         &self,
         request: &Request<'a>,
         settings: &Settings,
-        now_unix: i64,
+        context: &Context<'_>,
     ) -> Result<Verified<'a>, Rejection>;
 }
 
-/// How one endpoint is set up. More settings may come, as other providers need them.
+/// What a verdict depends on beside the request and the settings.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'k> {
+    /// When the request arrived, in seconds since 1970.
+    pub now_unix: i64,
+    /// What was found at [`Provider::key_source`]: a certificate or a key as text.
+    pub key: Option<&'k str>,
+}
+
+impl Context<'_> {
+    /// A request that arrived at this time, of a provider that publishes no key.
+    #[must_use]
+    pub fn at(now_unix: i64) -> Self {
+        Self { now_unix, key: None }
+    }
+}
+
+/// A setting of one provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProviderOption {
+    /// Its name, lower-case with underscores: `verify_token`.
+    pub name: &'static str,
+    /// Whether an endpoint without it must not start.
+    pub is_required: bool,
+    /// Half a sentence that says what it is, for whoever has to configure it.
+    pub help: &'static str,
+}
+
+/// How one endpoint is set up.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
     /// The secrets, any of which may match. With none, every request is refused.
     pub secrets: Secrets,
-    /// How far the signed time may lie from the clock, in either direction; 300 unless set. 0 asks for the very
-    /// second. Providers that sign no time do not look at it.
+    /// How far the signed time may lie from the clock, in either direction. 0 asks for the very second. Providers
+    /// that sign no time do not look at it.
     pub tolerance_seconds: u64,
+    options: BTreeMap<&'static str, String>,
 }
 
 impl Settings {
-    /// Settings with these secrets and the defaults for the rest.
+    /// An endpoint of a provider with these secrets and the defaults for the rest.
     #[must_use]
-    pub fn new(secrets: Secrets) -> Self {
-        Self { secrets, tolerance_seconds: DEFAULT_TOLERANCE_SECONDS }
+    pub fn new(provider: &dyn Provider, secrets: Secrets) -> Self {
+        Self { secrets, tolerance_seconds: provider.default_tolerance_seconds(), options: BTreeMap::new() }
     }
-}
 
-/// All providers, by name.
-#[must_use]
-pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&Stripe]
-}
+    /// The same with one more of [`Provider::options`].
+    #[must_use]
+    pub fn with_option(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.options.insert(name, value.into());
+        self
+    }
 
-/// The provider of this name, exactly as [`Provider::name`] spells it.
-#[must_use]
-pub fn provider(name: &str) -> Option<&'static dyn Provider> {
-    providers().iter().copied().find(|provider| provider.name() == name)
+    /// The value of an option; `None` when it is not configured or blank.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
+    }
+
+    /// Whether there is a secret at all.
+    ///
+    /// # Errors
+    /// [`Rejection::NoSecret`].
+    pub fn require_secrets(&self) -> Result<(), Rejection> {
+        if self.secrets.is_empty() { Err(Rejection::NoSecret) } else { Ok(()) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_are_words_of_an_event_type_and_sorted() {
-        let names: Vec<_> = providers().iter().map(|provider| provider.name()).collect();
-        assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
-        for name in names {
-            assert!(
-                !name.is_empty()
-                    && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
-            );
-        }
-    }
-
-    #[test]
-    fn only_the_exact_name_finds_a_provider() {
-        assert_eq!(provider("stripe").map(Provider::name), Some("stripe"));
-        for name in ["", "Stripe", "stripe ", "strip", "unknown"] {
-            assert!(provider(name).is_none(), "{name:?}");
-        }
-    }
+    use crate::providers::stripe::Stripe;
 
     #[test]
     fn debug_of_settings_shows_no_secret() {
-        let settings = Settings::new(Secrets::from_list(["whsec_hidden"]));
+        let settings = Settings::new(&Stripe, Secrets::from_list(["whsec_hidden"]));
         assert!(!format!("{settings:?}").contains("hidden"));
         assert_eq!(settings.tolerance_seconds, 300);
+    }
+
+    #[test]
+    fn a_blank_option_is_none() {
+        let settings = Settings::new(&Stripe, Secrets::default()).with_option("a", " ").with_option("b", "x");
+        assert_eq!(
+            (settings.option("a"), settings.option("b"), settings.option("c")),
+            (None, Some("x"), None)
+        );
+        assert_eq!(settings.require_secrets(), Err(Rejection::NoSecret));
     }
 }

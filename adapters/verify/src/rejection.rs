@@ -38,6 +38,15 @@ pub enum Rejection {
     /// The signature is right, but the body is not an event; the text says what is wrong with it.
     #[error("the body cannot be read: {0}")]
     Unreadable(&'static str),
+    /// The key that the request is said to be signed with is not one to be trusted; the text says why.
+    #[error("the key is not to be trusted: {0}")]
+    KeyUntrusted(&'static str),
+    /// The key that the provider publishes could not be had.
+    #[error("the provider's key could not be fetched")]
+    KeyUnavailable,
+    /// A handshake without the token that was agreed on.
+    #[error("the handshake does not bring the configured token")]
+    HandshakeRefused,
 }
 
 impl Rejection {
@@ -52,10 +61,12 @@ impl Rejection {
             Self::SignatureMissing
             | Self::SignatureMalformed(_)
             | Self::SignatureMismatch
-            | Self::SignatureStale { .. } => 401,
+            | Self::SignatureStale { .. }
+            | Self::KeyUntrusted(_) => 401,
+            Self::HandshakeRefused => 403,
             Self::MethodNotAllowed => 405,
             Self::UnsupportedMediaType => 415,
-            Self::NoSecret => 503,
+            Self::NoSecret | Self::KeyUnavailable => 503,
         }
     }
 
@@ -67,10 +78,13 @@ impl Rejection {
             Self::SignatureMissing
             | Self::SignatureMalformed(_)
             | Self::SignatureMismatch
-            | Self::SignatureStale { .. } => "invalid_signature",
+            | Self::SignatureStale { .. }
+            | Self::KeyUntrusted(_) => "invalid_signature",
+            Self::HandshakeRefused => "handshake_refused",
             Self::MethodNotAllowed => "method_not_allowed",
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::NoSecret => "not_configured",
+            Self::KeyUnavailable => "key_unavailable",
         }
     }
 
@@ -82,6 +96,7 @@ impl Rejection {
             "invalid_signature" => "The signature is missing, wrong or not fresh.",
             "method_not_allowed" => "This endpoint does not take that method.",
             "unsupported_media_type" => "This endpoint does not take that content type.",
+            "handshake_refused" => "The handshake does not bring the right token.",
             _ => "This endpoint cannot verify requests at the moment.",
         }
     }
@@ -99,6 +114,9 @@ impl Rejection {
             Self::SignatureMismatch => "signature_mismatch",
             Self::SignatureStale { .. } => "signature_stale",
             Self::Unreadable(_) => "unreadable_body",
+            Self::KeyUntrusted(_) => "key_untrusted",
+            Self::KeyUnavailable => "key_unavailable",
+            Self::HandshakeRefused => "handshake_refused",
         }
     }
 }
@@ -110,7 +128,7 @@ mod tests {
     #[test]
     fn every_rejection_has_its_answer() {
         let stale = SignatureStale { age_seconds: 301, tolerance_seconds: 300 };
-        let table: [(Rejection, u16, &str, &str); 8] = [
+        let table: [(Rejection, u16, &str, &str); 11] = [
             (NoSecret, 503, "not_configured", "no_secret"),
             (MethodNotAllowed, 405, "method_not_allowed", "method_not_allowed"),
             (UnsupportedMediaType, 415, "unsupported_media_type", "unsupported_media_type"),
@@ -119,6 +137,9 @@ mod tests {
             (SignatureMismatch, 401, "invalid_signature", "signature_mismatch"),
             (stale, 401, "invalid_signature", "signature_stale"),
             (Unreadable("x"), 400, "unreadable_body", "unreadable_body"),
+            (KeyUntrusted("x"), 401, "invalid_signature", "key_untrusted"),
+            (KeyUnavailable, 503, "key_unavailable", "key_unavailable"),
+            (HandshakeRefused, 403, "handshake_refused", "handshake_refused"),
         ];
         for (rejection, status, code, reason) in table {
             assert_eq!((rejection.status(), rejection.code(), rejection.reason()), (status, code, reason));
@@ -128,7 +149,7 @@ mod tests {
     #[test]
     fn a_sender_cannot_tell_signature_faults_apart() {
         let stale = SignatureStale { age_seconds: 301, tolerance_seconds: 300 };
-        for rejection in [SignatureMalformed("x"), SignatureMismatch, stale] {
+        for rejection in [SignatureMalformed("x"), SignatureMismatch, stale, KeyUntrusted("x")] {
             assert_eq!(rejection.status(), SignatureMissing.status());
             assert_eq!(rejection.public_message(), SignatureMissing.public_message());
         }

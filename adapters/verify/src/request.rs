@@ -75,6 +75,24 @@ impl Headers {
         }
         Ok(found)
     }
+
+    /// The value of a header without which nothing can be verified.
+    ///
+    /// # Errors
+    /// [`Rejection::SignatureMissing`] when it is absent, [`Rejection::SignatureMalformed`] when it is there twice.
+    pub fn signature(&self, name: &str) -> Result<&str, Rejection> {
+        let value =
+            self.single(name).map_err(|_| Rejection::SignatureMalformed("the header is there twice"))?;
+        value.ok_or(Rejection::SignatureMissing)
+    }
+
+    /// The value of a header that an event is read from; `None` when it is absent.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is there more than once.
+    pub fn field(&self, name: &str) -> Result<Option<&str>, Rejection> {
+        self.single(name).map_err(|_| Rejection::Unreadable("a header is there twice"))
+    }
 }
 
 /// A header that may be there once was there more than once.

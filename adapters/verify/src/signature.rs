@@ -1,27 +1,44 @@
 //! The small tools that signature schemes are made of: keyed digests, strict readers, comparison, freshness.
 
-use hmac::{Hmac, KeyInit, Mac, digest::Key};
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use hmac::{
+    EagerHash, Hmac, KeyInit, Mac,
+    digest::{Key, Output},
+};
+use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
+
+use crate::{Rejection, Secret, Secrets};
 
 /// HMAC-SHA256 over the concatenation of `parts`, which are never copied together.
 #[must_use]
 pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new(&hmac_key_block(key));
+    hmac::<Sha256>(key, parts).into()
+}
+
+/// HMAC-SHA1 in the same way, for the providers that know no better. As a keyed digest it is not broken.
+#[must_use]
+pub fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
+    hmac::<Sha1>(key, parts).into()
+}
+
+fn hmac<D: EagerHash + Digest>(key: &[u8], parts: &[&[u8]]) -> Output<Hmac<D>> {
+    let mut mac = Hmac::<D>::new(&hmac_key_block::<D>(key));
     for part in parts {
         mac.update(part);
     }
-    mac.finalize().into_bytes().into()
+    mac.finalize().into_bytes()
 }
 
 /// The key as one block, by the rule of RFC 2104: a key longer than a block is hashed, then filled up with
 /// zeros. Done here because the constructor that takes a slice has an error path that cannot be taken.
-fn hmac_key_block(key: &[u8]) -> Key<Hmac<Sha256>> {
-    let mut block = Key::<Hmac<Sha256>>::default();
+fn hmac_key_block<D: EagerHash + Digest>(key: &[u8]) -> Key<Hmac<D>> {
+    let mut block = Key::<Hmac<D>>::default();
     if key.len() <= block.len() {
         block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
     } else {
-        block.iter_mut().zip(Sha256::digest(key)).for_each(|(to, from)| *to = from);
+        block.iter_mut().zip(D::digest(key)).for_each(|(to, from)| *to = from);
     }
     block
 }
@@ -29,9 +46,54 @@ fn hmac_key_block(key: &[u8]) -> Key<Hmac<Sha256>> {
 /// Whether one of `offered` equals `expected`. All are compared, each in constant time, so the time taken tells
 /// nothing but how many there were, which the sender knows.
 #[must_use]
-pub fn any_equal(expected: &[u8; 32], offered: &[[u8; 32]]) -> bool {
+pub fn any_equal<const N: usize>(expected: &[u8; N], offered: &[[u8; N]]) -> bool {
     let none = Choice::from(0);
-    offered.iter().fold(none, |found, one| found | expected.ct_eq(one)).into()
+    offered.iter().fold(none, |found, one| found | expected.as_slice().ct_eq(one.as_slice())).into()
+}
+
+/// Refuses a request none of whose signatures was made with one of the secrets. `digest` says what a signature
+/// with this secret would be. All pairs are compared, so the time taken does not tell which one it was.
+///
+/// # Errors
+/// [`Rejection::NoSecret`] or [`Rejection::SignatureMismatch`].
+pub fn require_match<const N: usize>(
+    secrets: &Secrets,
+    offered: &[[u8; N]],
+    digest: impl Fn(&Secret) -> [u8; N],
+) -> Result<(), Rejection> {
+    if secrets.is_empty() {
+        return Err(Rejection::NoSecret);
+    }
+    let fits = secrets.iter().fold(false, |fits, secret| fits | any_equal(&digest(secret), offered));
+    if fits { Ok(()) } else { Err(Rejection::SignatureMismatch) }
+}
+
+/// Refuses what is neither a configured text nor equal to one: tokens and passwords that are compared as they are.
+/// The comparison is of digests, so it takes no account of how long a secret is.
+///
+/// # Errors
+/// [`Rejection::NoSecret`] or [`Rejection::SignatureMismatch`].
+pub fn require_equal(secrets: &Secrets, offered: &str) -> Result<(), Rejection> {
+    let digest = |text: &str| <[u8; 32]>::from(Sha256::digest(text));
+    require_match(secrets, &[digest(offered)], |secret| digest(secret.expose()))
+}
+
+/// Refuses a time outside of the tolerance. It is asked after the signature was found right, so that "stale" in a log
+/// means a true signature.
+///
+/// # Errors
+/// [`Rejection::SignatureStale`].
+pub fn require_fresh(signed_unix: i64, now_unix: i64, tolerance_seconds: u64) -> Result<(), Rejection> {
+    if is_fresh(signed_unix, now_unix, tolerance_seconds) {
+        return Ok(());
+    }
+    Err(Rejection::SignatureStale { age_seconds: now_unix.saturating_sub(signed_unix), tolerance_seconds })
+}
+
+/// Reads `N` bytes of base64 with its padding, in the one spelling that encoders write. `None` otherwise.
+#[must_use]
+pub fn decode_base64<const N: usize>(text: &str) -> Option<[u8; N]> {
+    BASE64.decode(text).ok()?.try_into().ok()
 }
 
 /// Reads `N` bytes of lower-case hex. Upper-case digits, another length or anything else gives `None`: the SDKs
@@ -87,6 +149,39 @@ mod tests {
             let (start, end) = message.split_at(5);
             assert_eq!(hex::encode(hmac_sha256(&key, &[start, end])), digest);
         }
+    }
+
+    #[test]
+    fn hmac_sha1_agrees_with_rfc_2202() {
+        let cases: [(Vec<u8>, &[u8], &str); 2] = [
+            (vec![0x0b; 20], b"Hi There", "b617318655057264e28bc0b6fb378c8ef146be00"),
+            (
+                vec![0xaa; 80],
+                b"Test Using Larger Than Block-Size Key - Hash Key First",
+                "aa4ae5e15272d00e95705637ce8a3b55ed402112",
+            ),
+        ];
+        for (key, message, digest) in cases {
+            assert_eq!(hex::encode(hmac_sha1(&key, &[message])), digest);
+        }
+    }
+
+    #[test]
+    fn base64_has_one_spelling() {
+        assert_eq!(decode_base64::<2>("AP8="), Some([0, 255]));
+        for text in ["AP8", "AP8==", "AP9=", " AP8=", "AP8=\n", "AP-_", "", "AA=="] {
+            assert_eq!(decode_base64::<2>(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_equal_to_the_byte_or_not_at_all() {
+        let secrets = Secrets::from_list(["token-one", "token-two"]);
+        assert_eq!(require_equal(&secrets, "token-two"), Ok(()));
+        for offered in ["", "token-on", "token-one ", "Token-one", "token-onetoken-two"] {
+            assert_eq!(require_equal(&secrets, offered), Err(Rejection::SignatureMismatch), "{offered}");
+        }
+        assert_eq!(require_equal(&Secrets::default(), ""), Err(Rejection::NoSecret));
     }
 
     #[test]

@@ -1,9 +1,50 @@
-//! Signs payloads the way providers do, for tests, benches and the local smoke run.
+//! Signs requests the way providers do, for tests, benches, the local smoke run and test events.
 //!
-//! One function per scheme, named `sign_` and the provider, which takes what the provider would use and gives the
-//! value of its header. Nothing in the gateway's own path calls these.
+//! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
+//! these.
 
-use crate::{signature::hmac_sha256, stripe};
+use crate::{providers::stripe, signature::hmac_sha256};
+
+/// A request on its way to a webhook, as its provider would send it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Upper-case method.
+    pub method: &'static str,
+    /// Where it goes; some providers sign it.
+    pub url: String,
+    /// Its headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Outgoing {
+    /// A POST.
+    #[must_use]
+    pub fn post(url: impl Into<String>, media_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        let headers = vec![("content-type", media_type.to_owned())];
+        Self { method: "POST", url: url.into(), headers, body: body.into() }
+    }
+
+    /// The same with one more header.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+/// Signs a request with a secret as the provider does at a time in seconds since 1970. Most add headers, some write
+/// into the body.
+pub type Sign = fn(Outgoing, secret: &str, now_unix: i64) -> Outgoing;
+
+/// How a provider signs; `None` where only the provider itself can.
+#[must_use]
+pub fn signer(provider: &str) -> Option<Sign> {
+    SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
+}
+
+const SIGNERS: &[(&str, Sign)] = &[("stripe", stripe::sign)];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

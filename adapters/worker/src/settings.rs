@@ -3,13 +3,14 @@
 use serde_json::json;
 use swarm_cloudflare::{Bindings, Misconfigured};
 use swarm_domain::limits::PAYLOAD_BYTES_MAX;
-use swarm_verify::Secrets;
+use swarm_verify::{Provider, Secrets};
 
 use crate::LOG;
 
 /// What a provider's requests are held against.
 pub struct Settings {
-    /// Secrets and tolerance, from `{PROVIDER}_WEBHOOK_SECRET` and `{PROVIDER}_TOLERANCE_SECONDS`.
+    /// Secrets, tolerance and the provider's own options, from `{PROVIDER}_WEBHOOK_SECRET`,
+    /// `{PROVIDER}_TOLERANCE_SECONDS` and `{PROVIDER}_{OPTION}`.
     pub verification: swarm_verify::Settings,
     /// The largest body, in bytes, from `BODY_BYTES_MAX`.
     pub body_bytes_max: usize,
@@ -19,17 +20,30 @@ pub struct Settings {
 
 impl Settings {
     /// Reads the settings of a provider. Unusable secrets count as none, and without secrets nothing verifies.
-    pub fn load(bindings: &Bindings, provider: &str) -> Result<Self, Misconfigured> {
-        let name = |suffix: &str| format!("{}_{suffix}", provider.to_ascii_uppercase());
+    pub fn load(bindings: &Bindings, provider: &dyn Provider) -> Result<Self, Misconfigured> {
+        let name = |suffix: &str| format!("{}_{suffix}", provider.name()).to_ascii_uppercase();
         let text = bindings.var(&name("WEBHOOK_SECRET")).unwrap_or_default();
         let secrets = Secrets::parse(&text).unwrap_or_else(|error| {
-            LOG.error("a secret cannot be used", json!({ "provider": provider, "error": error.to_string() }));
+            LOG.error(
+                "a secret cannot be used",
+                json!({ "provider": provider.name(), "error": error.to_string() }),
+            );
             Secrets::default()
         });
-        let mut verification = swarm_verify::Settings::new(secrets);
+        let mut verification = swarm_verify::Settings::new(provider, secrets);
         let tolerance = i64::try_from(verification.tolerance_seconds).unwrap_or(i64::MAX);
         let tolerance = bindings.number_var(&name("TOLERANCE_SECONDS"), tolerance)?;
         verification.tolerance_seconds = tolerance.unsigned_abs();
+        for option in provider.options() {
+            match bindings.var(&name(option.name)) {
+                Some(value) => verification = verification.with_option(option.name, value),
+                None if option.is_required => {
+                    let problem = format!("{} is not set: {}", name(option.name), option.help);
+                    return Err(Misconfigured(problem));
+                }
+                None => {}
+            }
+        }
         let body_bytes_max = bindings.number_var("BODY_BYTES_MAX", PAYLOAD_BYTES_MAX as i64)?;
         Ok(Self {
             verification,

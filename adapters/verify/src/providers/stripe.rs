@@ -7,11 +7,12 @@
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
-    Provider, Rejection, Request, Secrets, Settings, Verified, VerifiedEvent,
+    Context, Outgoing, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
     body::{Fields, json_text},
     event::{is_short_text, platform_event_type},
     limits::OCCURRED_AT_UNIX_MS_MAX,
-    signature::{any_equal, decode_hex_lower, hmac_sha256, is_fresh, parse_unix_seconds},
+    sign_stripe,
+    signature::{decode_hex_lower, hmac_sha256, parse_unix_seconds, require_fresh, require_match},
 };
 
 /// Header that carries the time and the signatures.
@@ -61,11 +62,11 @@ impl Provider for Stripe {
         &self,
         request: &Request<'a>,
         settings: &Settings,
-        now_unix: i64,
+        context: &Context<'_>,
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
         request.require_media_type(MEDIA_TYPE)?;
-        verify_signature(request, settings, now_unix)?;
+        verify_signature(request, settings, context.now_unix)?;
         Ok(Verified::new(vec![read_event(request.body)?]))
     }
 }
@@ -73,29 +74,25 @@ impl Provider for Stripe {
 /// Compares before it looks at the clock, so that "stale" in a log means a true signature: a replay, or a clock
 /// that is off. The sender is told the same either way.
 fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -> Result<(), Rejection> {
-    if settings.secrets.is_empty() {
-        return Err(Rejection::NoSecret);
-    }
-    let header = request
-        .headers
-        .single(SIGNATURE_HEADER)
-        .map_err(|_| Rejection::SignatureMalformed("the header is there twice"))?
-        .ok_or(Rejection::SignatureMissing)?;
+    settings.require_secrets()?;
+    let header = request.headers.signature(SIGNATURE_HEADER)?;
     let signature = SignatureHeader::parse(header).map_err(Rejection::SignatureMalformed)?;
-    if !signature.fits(request.body, &settings.secrets) {
-        return Err(Rejection::SignatureMismatch);
-    }
-    let tolerance_seconds = settings.tolerance_seconds;
-    if !is_fresh(signature.timestamp_unix, now_unix, tolerance_seconds) {
-        let age_seconds = now_unix.saturating_sub(signature.timestamp_unix);
-        return Err(Rejection::SignatureStale { age_seconds, tolerance_seconds });
-    }
-    Ok(())
+    require_match(&settings.secrets, &signature.signatures, |secret| {
+        hmac_sha256(secret.expose().as_bytes(), &signed_parts(signature.timestamp, request.body))
+    })?;
+    require_fresh(signature.timestamp_unix, now_unix, settings.tolerance_seconds)
 }
 
 /// The bytes that are signed, in parts.
 pub(crate) fn signed_parts<'a>(timestamp: &'a str, body: &'a [u8]) -> [&'a [u8]; 3] {
     [timestamp.as_bytes(), b".", body]
+}
+
+/// Signs as Stripe does, with one `v1`.
+#[must_use]
+pub fn sign(request: Outgoing, secret: &str, now_unix: i64) -> Outgoing {
+    let signature = sign_stripe(secret, now_unix, &request.body);
+    request.with_header(SIGNATURE_HEADER, signature)
 }
 
 /// The header, read. No `Debug`, since it holds signatures.
@@ -133,15 +130,6 @@ impl<'a> SignatureHeader<'a> {
         }
         Ok(Self { timestamp, timestamp_unix, signatures })
     }
-
-    /// Whether any signature was made with any secret. All pairs are compared, so the time taken does not tell
-    /// which one it was.
-    fn fits(&self, body: &[u8], secrets: &Secrets) -> bool {
-        secrets.iter().fold(false, |fits, secret| {
-            let expected = hmac_sha256(secret.expose().as_bytes(), &signed_parts(self.timestamp, body));
-            fits | any_equal(&expected, &self.signatures)
-        })
-    }
 }
 
 /// Reads the event of a body that is known to be Stripe's.
@@ -162,6 +150,7 @@ fn read_event(body: &[u8]) -> Result<VerifiedEvent<'_>, Rejection> {
         version: short_text(&fields, "api_version"),
         causation_id: relations.causation_id,
         payload: payload.into(),
+        ..VerifiedEvent::default()
     })
 }
 
@@ -256,11 +245,11 @@ mod tests {
         // Leaked, because the verdict borrows from the request and the tests want it longer.
         let headers = Headers::from_iter([(SIGNATURE_HEADER, header.replace("{}", digest))]);
         let headers = Box::leak(Box::new(headers));
-        Stripe.verify(&Request { method: METHOD, url: "", headers, body }, settings, NOW)
+        Stripe.verify(&Request { method: METHOD, url: "", headers, body }, settings, &Context::at(NOW))
     }
 
     fn settings() -> Settings {
-        Settings::new(Secrets::from_list([SECRET]))
+        Settings::new(&Stripe, Secrets::from_list([SECRET]))
     }
 
     fn read(body: &str) -> Result<VerifiedEvent<'_>, Rejection> {
@@ -431,12 +420,12 @@ mod tests {
         let zeros = "0".repeat(64);
         let other = "whsec_other";
         for secrets in [[SECRET, other], [other, SECRET]] {
-            let rotating = Settings::new(Secrets::from_list(secrets));
+            let rotating = Settings::new(&Stripe, Secrets::from_list(secrets));
             for header in [format!("t={NOW},v1={{}},v1={zeros}"), format!("t={NOW},v1={zeros},v1={{}}")] {
                 assert!(verify_with(&header, body, &rotating).is_ok(), "{secrets:?} {header}");
             }
         }
-        let others = Settings::new(Secrets::from_list([other]));
+        let others = Settings::new(&Stripe, Secrets::from_list([other]));
         let refused = verify_with(&format!("t={NOW},v1={{}},v1={zeros}"), body, &others);
         assert_eq!(refused, Err(Rejection::SignatureMismatch));
     }
@@ -448,7 +437,10 @@ mod tests {
         let verify = |method, fields: &[(&str, &str)]| {
             let headers: Headers = fields.iter().copied().collect();
             let request = Request { method, url: "", headers: &headers, body };
-            Stripe.verify(&request, &settings(), NOW).map(|_| ()).map_err(|rejection| rejection.reason())
+            Stripe
+                .verify(&request, &settings(), &Context::at(NOW))
+                .map(|_| ())
+                .map_err(|rejection| rejection.reason())
         };
         let signature = (SIGNATURE_HEADER, signed.as_str());
         assert_eq!(verify("POST", &[signature]), Ok(()));
@@ -464,7 +456,7 @@ mod tests {
     #[test]
     fn no_secret_and_no_tolerance_let_nothing_through() {
         let body = br#"{"type":"a"}"#;
-        let none = Settings::new(Secrets::default());
+        let none = Settings::new(&Stripe, Secrets::default());
         assert_eq!(verify_with(&format!("t={NOW},v1={{}}"), body, &none), Err(Rejection::NoSecret));
 
         let mut exact = settings();
