@@ -2,7 +2,7 @@
 
 /// Where a key is to be had. The address is on a host that the provider's file pins; nothing of it is taken from the
 /// request on trust.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeySource {
     /// `https://…`
     pub url: String,

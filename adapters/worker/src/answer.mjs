@@ -1,6 +1,8 @@
-// A whole answer in one crossing. `header` is one more header, or empty.
-export function jsonResponse(status, body, header, value) {
-  const headers = { "content-type": "application/json" };
-  if (header) headers[header] = value;
-  return new Response(body, { status, headers });
+// A whole answer in one crossing. `lines` are its headers, `name:value` a line.
+export function response(status, body, lines) {
+  const headers = lines.split("\n").map((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon), line.slice(colon + 1)];
+  });
+  return new Response(body || null, { status, headers });
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use swarm_client::{PublishError, Receipt, ReceiptStatus, RefusalCode};
 use swarm_cloudflare::{Misconfigured, js};
-use swarm_verify::Rejection;
+use swarm_verify::{Answer, Rejection};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use web_sys::Response;
@@ -13,8 +13,8 @@ use crate::LOG;
 
 #[wasm_bindgen(module = "/src/answer.mjs")]
 extern "C" {
-    #[wasm_bindgen(catch, js_name = jsonResponse)]
-    fn json_response(status: u16, body: &str, header: &str, value: &str) -> Result<Response, JsValue>;
+    #[wasm_bindgen(catch, js_name = response)]
+    fn new_response(status: u16, body: &str, lines: &str) -> Result<Response, JsValue>;
 }
 
 /// When a provider should try again.
@@ -25,8 +25,8 @@ const RETRY_AFTER_SECONDS: &str = "30";
 pub enum Refusal {
     /// No such provider or path here.
     NotFound,
-    /// Not a POST.
-    MethodNotAllowed,
+    /// A method that the provider does not use; those that it does.
+    MethodNotAllowed(&'static [&'static str]),
     /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The body did not arrive whole.
@@ -56,7 +56,11 @@ impl Refusal {
     pub fn response(&self) -> Result<Response, JsValue> {
         let (status, code, message) = match self {
             Self::NotFound => (404, "not_found", "no webhook is served at this address".to_owned()),
-            Self::MethodNotAllowed => (405, "method_not_allowed", "webhooks are sent with POST".to_owned()),
+            Self::MethodNotAllowed(methods) => {
+                let message = format!("webhooks come here with {}", methods.join(", "));
+                let allow = [("allow", methods.join(", "))];
+                return respond(405, &allow, &error_body("method_not_allowed", &message)?);
+            }
             Self::TooLarge(max) => (413, "payload_too_large", format!("the limit is {max} bytes")),
             Self::Unreadable => (400, "unreadable", "the body did not arrive whole".to_owned()),
             Self::Rejected(rejection) => {
@@ -70,13 +74,13 @@ impl Refusal {
 
 /// The body of a 2xx.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct Receipts<'a> {
     events: &'a [Receipt],
 }
 
 /// The HTTP answer to events that the core has answered for. The worst receipt decides; a retry of the request then finds
-/// the others to be duplicates.
-pub fn receipts(receipts: &[Receipt]) -> Result<Response, JsValue> {
+/// the others to be duplicates. If all are recorded, a provider that wants an answer of its own gets it.
+pub fn receipts(receipts: &[Receipt], wanted: Option<&Answer>) -> Result<Response, JsValue> {
     for receipt in receipts {
         if let Receipt::Refused(refused) = receipt {
             LOG.error("the core refused an event", json!({ "code": refused.code, "error": refused.message }));
@@ -84,7 +88,10 @@ pub fn receipts(receipts: &[Receipt]) -> Result<Response, JsValue> {
     }
     let worst = receipts.iter().map(status).max_by_key(|status| severity(*status)).unwrap_or(200);
     match worst {
-        200 | 202 => respond(worst, &Answer { events: receipts }),
+        200 | 202 => match wanted {
+            Some(answer) => respond(answer.status, &answer.headers, &answer.body),
+            None => respond(worst, &[], &to_json(&Receipts { events: receipts })?),
+        },
         503 => Refusal::Unavailable.response(),
         413 => error(413, "payload_too_large", "an event is larger than the gateway takes"),
         403 => error(403, "forbidden", "this address does not take events of that tenant or type"),
@@ -111,15 +118,30 @@ fn severity(status: u16) -> u16 {
 }
 
 fn error(status: u16, code: &str, message: &str) -> Result<Response, JsValue> {
-    respond(status, &json!({ "error": { "code": code, "message": message } }))
+    let retry_after = [("retry-after", RETRY_AFTER_SECONDS.to_owned())];
+    let headers = if status == 503 { retry_after.as_slice() } else { &[] };
+    respond(status, headers, &error_body(code, message)?)
 }
 
-fn respond<T: Serialize>(status: u16, body: &T) -> Result<Response, JsValue> {
-    let body = serde_json::to_string(body).map_err(|error| js::error(&error.to_string()))?;
-    let (header, value) = match status {
-        405 => ("allow", "POST"),
-        503 => ("retry-after", RETRY_AFTER_SECONDS),
-        _ => ("", ""),
-    };
-    json_response(status, &body, header, value)
+fn error_body(code: &str, message: &str) -> Result<String, JsValue> {
+    to_json(&json!({ "error": { "code": code, "message": message } }))
+}
+
+fn to_json<T: Serialize>(body: &T) -> Result<String, JsValue> {
+    serde_json::to_string(body).map_err(|error| js::error(&error.to_string()))
+}
+
+/// JSON, unless the headers say something else.
+fn respond(status: u16, headers: &[(&str, String)], body: &str) -> Result<Response, JsValue> {
+    let mut lines = String::new();
+    if !headers.iter().any(|(name, _)| *name == "content-type") && !body.is_empty() {
+        lines.push_str("content-type:application/json");
+    }
+    for (name, value) in headers {
+        lines.push_str(if lines.is_empty() { "" } else { "\n" });
+        lines.push_str(name);
+        lines.push(':');
+        lines.push_str(value);
+    }
+    new_response(status, body, &lines)
 }

@@ -1,4 +1,4 @@
-//! The adapter Worker: `POST /webhook/{provider}` and `POST /webhook/{provider}/{tenant}`.
+//! The adapter Worker: `/webhook/{provider}` and `/webhook/{provider}/{tenant}`.
 //!
 //! One build serves every provider; the variable `PROVIDERS` says which of them a deployment answers for. A request goes
 //! through `route` (what is asked for), `incoming` (its headers and its bytes, bounded), `swarm-verify` (is it genuine),
@@ -7,17 +7,20 @@
 mod answer;
 mod event;
 mod incoming;
+mod keys;
 mod route;
 mod settings;
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
 use serde_json::json;
 use swarm_client::{EventPlatform, PublishError, Receipt};
+use swarm_cloudflare::download::download;
 use swarm_cloudflare::log::Log;
 use swarm_cloudflare::{Bindings, SystemClock};
 use swarm_domain::limits::PUBLISH_BATCH_MAX;
 use swarm_domain::ports::Clock;
-use swarm_verify::Rejection;
+use swarm_domain::time::Timestamp;
+use swarm_verify::{Answer, Context, Rejection, Verified};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use web_sys::{Request, Response};
@@ -29,36 +32,85 @@ use crate::settings::Settings;
 
 const LOG: Log = Log::new("swarm-adapter");
 
+/// The answer to a confirmation is read to its end, but says nothing that is needed.
+const CONFIRMATION_BYTES_MAX: usize = 64 * 1024;
+/// How long the provider may take for it.
+const CONFIRM_MS: u64 = 5_000;
+
 /// The HTTP handler.
 #[wasm_bindgen]
 pub async fn fetch(request: Request, env: JsValue, _context: JsValue) -> Result<Response, JsValue> {
     match take(&request, &env).await {
-        Ok(receipts) => answer::receipts(&receipts),
+        Ok(taken) => answer::receipts(&taken.receipts, taken.answer.as_ref()),
         Err(refusal) => refusal.response(),
     }
 }
 
-async fn take(request: &Request, env: &JsValue) -> Result<Vec<Receipt>, Refusal> {
+/// A request whose events the core has answered for.
+struct Taken {
+    receipts: Vec<Receipt>,
+    answer: Option<Answer>,
+}
+
+async fn take(request: &Request, env: &JsValue) -> Result<Taken, Refusal> {
     let bindings = Bindings::new(env.clone());
     let url = request.url();
     let route = Route::find(&url, &bindings)?;
-    let settings = Settings::load(&bindings, route.provider.name())?;
-    if request.method() != "POST" {
-        return Err(Refusal::MethodNotAllowed);
+    let settings = Settings::load(&bindings, route.provider)?;
+    let method = request.method();
+    if !route.provider.methods().contains(&method.as_str()) {
+        return Err(Refusal::MethodNotAllowed(route.provider.methods()));
     }
     let headers = incoming::headers(request)?;
     let body = incoming::body(request, settings.body_bytes_max).await?;
-    let signed = swarm_verify::Request { method: "POST", url: &url, headers: &headers, body: &body };
+    let signed = swarm_verify::Request { method: &method, url: &url, headers: &headers, body: &body };
     let now = SystemClock.now();
-    let verified = route
-        .provider
-        .verify(&signed, &settings.verification, now.unix_ms().div_euclid(1000))
-        .map_err(|rejection| rejected(&route, rejection))?;
+    let verified =
+        verify(&route, &signed, &settings, now).await.map_err(|rejection| rejected(&route, rejection))?;
+    if let Some(url) = &verified.confirm_url {
+        confirm(url).await?;
+    }
+    let answer = verified.answer;
     let event = |verified| event::platform_event(&route, &settings, verified, now);
     let events: Vec<_> = verified.events.into_iter().map(event).collect();
-    Ok(publish(&EventPlatform::bound(env, "EVENT_PLATFORM")?, &events).await?)
+    let receipts = publish(&EventPlatform::bound(env, "EVENT_PLATFORM")?, &events).await?;
+    Ok(Taken { receipts, answer })
 }
 
+/// The verdict, with the provider's key if it publishes one. A document that lacks the key may be older than the key.
+async fn verify<'a>(
+    route: &Route,
+    request: &swarm_verify::Request<'a>,
+    settings: &Settings,
+    now: Timestamp,
+) -> Result<Verified<'a>, Rejection> {
+    let (provider, settings) = (route.provider, &settings.verification);
+    let now_unix = now.unix_ms().div_euclid(1000);
+    let Some(source) = provider.key_source(request, settings)? else {
+        return provider.verify(request, settings, &Context::at(now_unix));
+    };
+    let with = |key: &str| provider.verify(request, settings, &Context { now_unix, key: Some(key) });
+    match with(&keys::get(&source, now).await?) {
+        Err(Rejection::KeyUntrusted(why)) => match keys::refresh(&source, now).await {
+            Some(newer) => with(&newer),
+            None => Err(Rejection::KeyUntrusted(why)),
+        },
+        verdict => verdict,
+    }
+}
+
+/// Calls the address by which a provider has its subscription confirmed.
+async fn confirm(url: &str) -> Result<(), Refusal> {
+    match download(url, None, CONFIRMATION_BYTES_MAX, CONFIRM_MS).await {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            LOG.error("a subscription could not be confirmed", json!({ "error": error }));
+            Err(Refusal::Unavailable)
+        }
+    }
+}
+
+/// Publishes events in as many calls as they need, none for a handshake.
 async fn publish(core: &EventPlatform, events: &[swarm_client::Event]) -> Result<Vec<Receipt>, PublishError> {
     if let [event] = events {
         return Ok(vec![core.publish(event).await?]);

@@ -9,6 +9,7 @@ pub mod blobs;
 pub mod body;
 pub mod clock;
 pub mod d1;
+pub mod download;
 pub mod group_commit;
 pub mod inbox;
 pub mod js;
