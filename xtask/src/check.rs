@@ -1,5 +1,6 @@
 //! `cargo xtask check`: what can be known about the checkout without running it.
 
+mod adapters;
 mod configs;
 mod schema;
 

@@ -11,6 +11,9 @@ use crate::workspace::{Workspace, files_with_extension};
 /// The Worker that gets HTTP in local development, because wrangler gives it to the first one only.
 pub const PRIMARY: &str = "wrangler/adapters/stripe.jsonc";
 
+/// Where the configs of the providers' Workers are. All of them run the same build.
+pub const ADAPTERS: &str = "wrangler/adapters";
+
 /// The Worker whose bindings say which databases and topics there are.
 pub const CORE: &str = "wrangler/core.jsonc";
 
@@ -48,7 +51,7 @@ impl Config {
     /// All configs of the platform: the primary first, then core, then the rest by path.
     pub fn all(workspace: &Workspace) -> Result<Vec<Self>> {
         let mut paths = vec![PathBuf::from(PRIMARY), PathBuf::from(CORE)];
-        for folder in ["wrangler", "wrangler/adapters", "wrangler/consumers"] {
+        for folder in ["wrangler", ADAPTERS, "wrangler/consumers"] {
             for file in files_with_extension(&workspace.root.join(folder), "jsonc")? {
                 let path = file.strip_prefix(&workspace.root)?.to_path_buf();
                 if !paths.contains(&path) {
@@ -57,6 +60,12 @@ impl Config {
             }
         }
         paths.iter().map(|path| Self::read(workspace, path)).collect()
+    }
+
+    /// The configs that run on this machine: the primary adapter answers for every provider, so the others need not.
+    pub fn local(workspace: &Workspace) -> Result<Vec<Self>> {
+        let is_spare = |config: &Self| config.path.starts_with(ADAPTERS) && config.path != Path::new(PRIMARY);
+        Ok(Self::all(workspace)?.into_iter().filter(|config| !is_spare(config)).collect())
     }
 
     /// Writes the config as it is now into a folder of its own in `folder`, from where it runs the same Worker. Wrangler

@@ -72,7 +72,7 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
     if options.fresh && state.exists() {
         fs::remove_dir_all(&state).with_context(|| format!("could not remove {}", state.display()))?;
     }
-    let mut configs = Config::all(workspace)?;
+    let mut configs = Config::local(workspace)?;
     for path in &options.also {
         configs.push(Config::read(workspace, path)?);
     }

@@ -59,7 +59,7 @@ pub fn run(workspace: &Workspace, tools: &Tools, secret: &str) -> Result<()> {
     let swarm = Swarm::build(workspace, tools, &progress, &state)?;
     let core = Config::read(workspace, Path::new(CORE))?;
     let routes = Routes::parse(&core.variable("ROUTES").context("core.jsonc has no vars.ROUTES")?)?;
-    let stores = Stores::of(&Config::all(workspace)?);
+    let stores = Stores::of(&Config::local(workspace)?);
 
     stack::migrate(workspace, tools, &progress, &state)?;
     let operator = Operator::new()?;

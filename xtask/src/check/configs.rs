@@ -10,6 +10,7 @@ use swarm_domain::limits::QUEUE_RETRIES_MAX;
 use swarm_domain::routing::Routes;
 use swarm_domain::topic::DEAD_LETTER_SUFFIX;
 
+use super::adapters;
 use crate::config::{ARCHIVER, COCKPIT, CORE, Config, SWEEPER};
 use crate::tools::Tools;
 use crate::workspace::Workspace;
@@ -30,6 +31,7 @@ pub fn check(workspace: &Workspace, tools: &Tools) -> Result<()> {
     let mut problems = routing_problems(&configs)?;
     problems.extend(dead_letter_problems(&configs)?);
     problems.extend(store_problems(&configs)?);
+    problems.extend(adapters::problems(workspace, &configs));
     for config in &configs {
         let own = [exposure_problems(config), consumer_problems(config)].concat();
         problems.extend(own.into_iter().map(|problem| format!("{}: {problem}", config.path.display())));

@@ -19,7 +19,7 @@ const RETRIES: u32 = 1;
 
 /// Where each Worker's config is.
 pub fn prepare(workspace: &Workspace, folder: &Path, operator: &Operator) -> Result<Vec<PathBuf>> {
-    let configs = Config::all(workspace)?;
+    let configs = Config::local(workspace)?;
     let prepared = configs.into_iter().map(|mut config| {
         if config.path.ends_with(BILLING) {
             set(&mut config, "/queues/consumers/0/max_retries", json!(RETRIES))?;
