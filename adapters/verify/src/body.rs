@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Rejection, limits::JSON_DEPTH_MAX};
+use crate::{Rejection, event::is_short_text, limits::JSON_DEPTH_MAX};
 
 /// The body as text, without the JSON white space around it. It still has to be parsed; [`Fields::read`] does.
 ///
@@ -110,6 +110,25 @@ impl<'a> Fields<'a> {
     #[must_use]
     pub fn lenient<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
         self.value(name).ok().flatten()
+    }
+
+    /// The provider's id of an event; `None` when the field is absent or `null`.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is there in a form that no id has: guessing would make two facts one.
+    pub fn id(&self, name: &str) -> Result<Option<String>, Rejection> {
+        let id: Option<String> = self.value(name)?;
+        if id.as_deref().is_none_or(is_short_text) {
+            Ok(id)
+        } else {
+            Err(Rejection::Unreadable("the id is not a short text"))
+        }
+    }
+
+    /// A convenience: a text of 1–200 visible ASCII characters; `None` when it is anything else.
+    #[must_use]
+    pub fn short_text(&self, name: &str) -> Option<String> {
+        self.lenient::<String>(name).filter(|text| is_short_text(text))
     }
 
     /// Fields of a field that is an object itself; `None` when it is not.
@@ -218,6 +237,19 @@ mod tests {
         let sub = fields.object("sub", NAMES).unwrap();
         assert_eq!((sub.raw("id"), sub.raw("n"), sub.raw("sub")), (None, Some("12345678901234567890"), None));
         assert!(fields.object("id", NAMES).is_none());
+    }
+
+    #[test]
+    fn ids_are_refused_and_conveniences_left_out_in_an_unknown_form() {
+        for (text, id) in [(r#"{}"#, None), (r#"{"id":null}"#, None), (r#"{"id":"a"}"#, Some("a"))] {
+            let fields = Fields::read(text, NAMES).unwrap();
+            assert_eq!(fields.id("id"), Ok(id.map(str::to_owned)), "{text}");
+            assert_eq!(fields.short_text("id").as_deref(), id, "{text}");
+        }
+        for text in [r#"{"id":7}"#, r#"{"id":""}"#, r#"{"id":"a b"}"#, r#"{"id":{}}"#] {
+            let fields = Fields::read(text, NAMES).unwrap();
+            assert!(fields.id("id").is_err() && fields.short_text("id").is_none(), "{text}");
+        }
     }
 
     #[test]
