@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{square, stripe},
+    providers::{razorpay, square, stripe},
     signature::hmac_sha256,
 };
 
@@ -47,7 +47,8 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] = &[("square", square::sign), ("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] =
+    &[("razorpay", razorpay::sign), ("square", square::sign), ("stripe", stripe::sign)];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

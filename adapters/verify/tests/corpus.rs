@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["square", "stripe",];
+corpus!["razorpay", "square", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod razorpay;
 pub mod square;
 pub mod stripe;
 
@@ -8,7 +9,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&square::Square, &stripe::Stripe]
+    &[&razorpay::Razorpay, &square::Square, &stripe::Stripe]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
