@@ -146,6 +146,13 @@ pub(crate) fn required_event_type(
         .ok_or(Rejection::Unreadable("the type is empty or too long"))
 }
 
+/// The platform's type of one of several events in a request; `<provider>.unknown` where the item names none that can
+/// be mapped, because one odd item must not hide the others.
+pub(crate) fn event_type_or_unknown(provider: &str, provider_type: Option<&str>) -> String {
+    let event_type = provider_type.and_then(|provider_type| platform_event_type(provider, provider_type));
+    event_type.unwrap_or_else(|| [provider, ".unknown"].concat())
+}
+
 /// A time in milliseconds since 1970, if the platform can write it: within the years 1970 to 9999.
 pub(crate) fn checked_unix_ms(unix_ms: i64) -> Option<i64> {
     (0..=OCCURRED_AT_UNIX_MS_MAX).contains(&unix_ms).then_some(unix_ms)
@@ -212,6 +219,14 @@ mod tests {
             let fields = Fields::read(text, &["type"]).unwrap();
             let event_type = required_event_type("stripe", &fields, "type");
             assert_eq!(event_type.as_deref().map_err(Rejection::status), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_item_without_a_type_is_unknown() {
+        assert_eq!(event_type_or_unknown("line", Some("message")), "line.message");
+        for odd in [None, Some(""), Some("a".repeat(200).as_str())] {
+            assert_eq!(event_type_or_unknown("line", odd), "line.unknown");
         }
     }
 

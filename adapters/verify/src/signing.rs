@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{razorpay, square, stripe},
+    providers::{adyen, razorpay, square, stripe},
     signature::hmac_sha256,
 };
 
@@ -47,8 +47,12 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] =
-    &[("razorpay", razorpay::sign), ("square", square::sign), ("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] = &[
+    ("adyen", adyen::sign),
+    ("razorpay", razorpay::sign),
+    ("square", square::sign),
+    ("stripe", stripe::sign),
+];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["razorpay", "square", "stripe",];
+corpus!["adyen", "razorpay", "square", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

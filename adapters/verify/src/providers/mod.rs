@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod adyen;
 pub mod razorpay;
 pub mod square;
 pub mod stripe;
@@ -9,7 +10,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&razorpay::Razorpay, &square::Square, &stripe::Stripe]
+    &[&adyen::Adyen, &razorpay::Razorpay, &square::Square, &stripe::Stripe]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
