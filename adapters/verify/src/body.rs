@@ -65,8 +65,8 @@ pub fn items(text: &str) -> Result<Vec<&str>, Rejection> {
     Ok(items.into_iter().map(RawValue::get).collect())
 }
 
-/// Some fields of a JSON object, each still as the text that came.
-#[derive(Debug, Clone)]
+/// Some fields of a JSON object, each still as the text that came; by default, those of an empty object.
+#[derive(Debug, Clone, Default)]
 pub struct Fields<'a> {
     found: Vec<(&'static str, &'a RawValue)>,
 }
@@ -91,6 +91,14 @@ impl<'a> Fields<'a> {
     pub fn raw(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.found.iter().find(|(field, _)| *field == name)?;
         Some(value.get()).filter(|text| *text != "null")
+    }
+
+    /// The items of a field that is an array, each still as the text that came.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is anything else, also when it is absent.
+    pub fn items(&self, name: &str) -> Result<Vec<&'a str>, Rejection> {
+        items(self.raw(name).unwrap_or_default())
     }
 
     /// A field's value; `None` when it is absent or `null`.
@@ -269,6 +277,17 @@ mod tests {
         for text in ["", "{}", "[1", "[1,]", "[1] 2"] {
             assert!(items(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_field_may_be_an_array() {
+        let items = |text| Fields::read(text, NAMES).unwrap().items("n").ok();
+        assert_eq!(items(r#"{"n":[{"a": 1} ,2]}"#), Some(vec![r#"{"a": 1}"#, "2"]));
+        assert_eq!(items(r#"{"n":[]}"#), Some(vec![]));
+        for text in ["{}", r#"{"n":null}"#, r#"{"n":{}}"#, r#"{"n":"[]"}"#] {
+            assert_eq!(items(text), None, "{text}");
+        }
+        assert_eq!(Fields::default().raw("n"), None);
     }
 
     #[test]

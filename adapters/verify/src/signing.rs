@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{adyen, razorpay, square, stripe},
+    providers::{adyen, coinbase_commerce, razorpay, square, stripe},
     signature::hmac_sha256,
 };
 
@@ -49,6 +49,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 
 const SIGNERS: &[(&str, Sign)] = &[
     ("adyen", adyen::sign),
+    ("coinbase_commerce", coinbase_commerce::sign),
     ("razorpay", razorpay::sign),
     ("square", square::sign),
     ("stripe", stripe::sign),

@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod adyen;
+pub mod coinbase_commerce;
 pub mod razorpay;
 pub mod square;
 pub mod stripe;
@@ -10,7 +11,13 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&adyen::Adyen, &razorpay::Razorpay, &square::Square, &stripe::Stripe]
+    &[
+        &adyen::Adyen,
+        &coinbase_commerce::CoinbaseCommerce,
+        &razorpay::Razorpay,
+        &square::Square,
+        &stripe::Stripe,
+    ]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
