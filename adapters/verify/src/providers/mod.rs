@@ -2,6 +2,7 @@
 
 pub mod adyen;
 pub mod coinbase_commerce;
+pub mod lemonsqueezy;
 pub mod razorpay;
 pub mod square;
 pub mod stripe;
@@ -14,6 +15,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &adyen::Adyen,
         &coinbase_commerce::CoinbaseCommerce,
+        &lemonsqueezy::LemonSqueezy,
         &razorpay::Razorpay,
         &square::Square,
         &stripe::Stripe,
