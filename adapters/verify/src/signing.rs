@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{adyen, coinbase_commerce, lemonsqueezy, razorpay, square, stripe},
+    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, razorpay, square, stripe},
     signature::hmac_sha256,
 };
 
@@ -50,6 +50,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 const SIGNERS: &[(&str, Sign)] = &[
     ("adyen", adyen::sign),
     ("coinbase_commerce", coinbase_commerce::sign),
+    ("intercom", intercom::sign),
     ("lemonsqueezy", lemonsqueezy::sign),
     ("razorpay", razorpay::sign),
     ("square", square::sign),

@@ -2,6 +2,7 @@
 
 pub mod adyen;
 pub mod coinbase_commerce;
+pub mod intercom;
 pub mod lemonsqueezy;
 pub mod razorpay;
 pub mod square;
@@ -15,6 +16,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &adyen::Adyen,
         &coinbase_commerce::CoinbaseCommerce,
+        &intercom::Intercom,
         &lemonsqueezy::LemonSqueezy,
         &razorpay::Razorpay,
         &square::Square,
