@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, razorpay, square, stripe},
+    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, razorpay, square, stripe, xero},
     signature::hmac_sha256,
 };
 
@@ -55,6 +55,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("razorpay", razorpay::sign),
     ("square", square::sign),
     ("stripe", stripe::sign),
+    ("xero", xero::sign),
 ];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["adyen", "coinbase_commerce", "intercom", "lemonsqueezy", "razorpay", "square", "stripe",];
+corpus!["adyen", "coinbase_commerce", "intercom", "lemonsqueezy", "razorpay", "square", "stripe", "xero",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -7,6 +7,7 @@ pub mod lemonsqueezy;
 pub mod razorpay;
 pub mod square;
 pub mod stripe;
+pub mod xero;
 
 use crate::Provider;
 
@@ -21,6 +22,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &razorpay::Razorpay,
         &square::Square,
         &stripe::Stripe,
+        &xero::Xero,
     ]
 }
 
