@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, razorpay, square, stripe, xero},
+    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, line, razorpay, square, stripe, xero},
     signature::hmac_sha256,
 };
 
@@ -52,6 +52,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("coinbase_commerce", coinbase_commerce::sign),
     ("intercom", intercom::sign),
     ("lemonsqueezy", lemonsqueezy::sign),
+    ("line", line::sign),
     ("razorpay", razorpay::sign),
     ("square", square::sign),
     ("stripe", stripe::sign),

@@ -28,7 +28,17 @@ macro_rules! corpus {
     };
 }
 
-corpus!["adyen", "coinbase_commerce", "intercom", "lemonsqueezy", "razorpay", "square", "stripe", "xero",];
+corpus![
+    "adyen",
+    "coinbase_commerce",
+    "intercom",
+    "lemonsqueezy",
+    "line",
+    "razorpay",
+    "square",
+    "stripe",
+    "xero",
+];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -4,6 +4,7 @@ pub mod adyen;
 pub mod coinbase_commerce;
 pub mod intercom;
 pub mod lemonsqueezy;
+pub mod line;
 pub mod razorpay;
 pub mod square;
 pub mod stripe;
@@ -19,6 +20,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &coinbase_commerce::CoinbaseCommerce,
         &intercom::Intercom,
         &lemonsqueezy::LemonSqueezy,
+        &line::Line,
         &razorpay::Razorpay,
         &square::Square,
         &stripe::Stripe,
