@@ -1,4 +1,4 @@
-//! Tools of the providers' tests: signed requests, and the rules that hold for every provider with one signature header.
+//! Tools of the providers' tests: signed requests, and rules that hold for every provider or for many.
 
 use crate::{
     Context, Headers, Outgoing, Provider, Request, Secrets, Settings, Verified, VerifiedEvent, signer,

@@ -1,8 +1,8 @@
 //! Adyen: payments webhooks, in which each item carries its own HMAC, and the newer webhooks with one over the body.
 //!
 //! Both schemes are those of @adyen/api-library 32.1.0 (`hmacValidator.js`); the fields are those of
-//! docs.adyen.com/development-resources/webhooks. An item's HMAC covers eight of its fields and nothing else, so identity and
-//! type are made of these eight alone.
+//! docs.adyen.com/development-resources/webhooks. An item's HMAC covers eight of its fields and nothing else, so
+//! identity and type are made of these eight alone.
 
 use serde_json::{Map, Value};
 
@@ -44,8 +44,8 @@ impl Provider for Adyen {
         NAME
     }
 
-    /// Where the signature is in the body, the body has to be read to find it. Nothing of it is used until every item is
-    /// found to be signed, and a body in which no signature can be found counts as unsigned, not as unreadable.
+    /// Where the signature is in the body, the body has to be read to find it. Nothing of it is used until every item
+    /// is found to be signed, and a body in which no signature can be found counts as unsigned, not as unreadable.
     fn verify<'a>(
         &self,
         request: &Request<'a>,
@@ -124,12 +124,12 @@ fn read_item<'a>(
     let subject = if is_modification { &signed.original_reference } else { &signed.psp_reference };
     let id = [signed.psp_reference.as_str(), ":", signed.event_code.as_str()].concat();
     let has_id = is_short_text(&id) && !signed.psp_reference.is_empty() && !signed.event_code.is_empty();
-    let event_date: Option<&str> = fields.lenient("eventDate");
+    let event_date: Option<String> = fields.lenient("eventDate");
     Ok(VerifiedEvent {
         id: has_id.then_some(id),
         fact: vec![signed_text],
         event_type: event_type_or_unknown(NAME, Some(&signed.event_code)),
-        occurred_at_unix_ms: event_date.and_then(unix_ms_from_rfc3339),
+        occurred_at_unix_ms: event_date.as_deref().and_then(unix_ms_from_rfc3339),
         account: Some(signed.merchant_account_code).filter(|account| is_short_text(account)),
         livemode,
         subject: Some(subject.clone()).filter(|subject| is_short_text(subject)),
@@ -206,10 +206,10 @@ fn read_platform_event<'a>(payload: &'a str, fields: &Fields<'a>) -> Result<Veri
     let type_field = if fields.raw("type").is_some() { "type" } else { "eventType" };
     let data = fields.object("data", &["id", "balancePlatform", "merchantId"]);
     let from_data = |name: &str| data.as_ref().and_then(|data| data.short_text(name));
-    let time: Option<&str> = fields.lenient("timestamp").or_else(|| fields.lenient("createdAt"));
+    let time: Option<String> = fields.lenient("timestamp").or_else(|| fields.lenient("createdAt"));
     Ok(VerifiedEvent {
         event_type: required_event_type(NAME, fields, type_field)?,
-        occurred_at_unix_ms: time.and_then(unix_ms_from_rfc3339),
+        occurred_at_unix_ms: time.as_deref().and_then(unix_ms_from_rfc3339),
         account: from_data("balancePlatform").or_else(|| from_data("merchantId")),
         livemode: flag(fields, "environment", "live", "test"),
         subject: from_data("id"),
@@ -224,8 +224,8 @@ fn flag(fields: &Fields<'_>, name: &str, yes: &str, no: &str) -> Option<bool> {
     if text == yes { Some(true) } else { (text == no).then_some(false) }
 }
 
-/// Signs as Adyen does: each item of a payments webhook, which rewrites the body, or else the body in the header. The time
-/// is not part of it.
+/// Signs as Adyen does: each item of a payments webhook, which rewrites the body, or else the body in the header. The
+/// time is not part of it.
 #[must_use]
 pub fn sign(request: Outgoing, secret: &str, _now_unix: i64) -> Outgoing {
     let key = hex::decode(secret).unwrap_or_default();

@@ -57,12 +57,12 @@ fn read_event(body: &[u8]) -> Result<VerifiedEvent<'_>, Rejection> {
     let id = fields.id("id")?;
     let fact = if id.is_some() { Vec::new() } else { vec![sha256_hex(event.as_bytes())] };
     let data = fields.object("data", &["id", "code"]);
-    let created_at: Option<&str> = fields.lenient("created_at");
+    let created_at: Option<String> = fields.lenient("created_at");
     Ok(VerifiedEvent {
         id,
         fact,
         event_type: required_event_type(NAME, &fields, "type")?,
-        occurred_at_unix_ms: created_at.and_then(unix_ms_from_rfc3339),
+        occurred_at_unix_ms: created_at.as_deref().and_then(unix_ms_from_rfc3339),
         subject: data.and_then(|data| data.short_text("id").or_else(|| data.short_text("code"))),
         version: fields.short_text("api_version"),
         payload: payload.into(),
@@ -76,7 +76,7 @@ mod tests {
     use crate::testing::{Arriving, assert_conventions, assert_header_signs_body, event, outcome};
 
     const BODY: &str = r#"{"attempt_number":1,"event":{"api_version":"2018-03-22","created_at":"2026-01-01T00:00:00Z",
-        "data":{"code":"687BTHZE","id":"e3d894a5-4d0d"},"id":"9a14fba2-c17b","resource":"event","type":"charge:created"},
+        "data":{"code":"687BTHZE","id":"e3d894a5-4d0d"},"id":"9a14fba2-c17b","type":"charge:created"},
         "id":"7ea827ef-f503","scheduled_for":"2026-01-01T00:00:00Z"}"#;
 
     #[test]

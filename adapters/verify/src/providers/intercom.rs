@@ -1,7 +1,7 @@
 //! Intercom: one HMAC-SHA1 over the body, a HEAD request before the URL is taken, and a ping.
 //!
-//! The scheme is the one of developers.intercom.com/docs/webhooks (signed notifications), which third parties implement alike;
-//! there is no SDK that verifies. The fields are those of the same pages.
+//! The scheme is the one of developers.intercom.com/docs/webhooks (signed notifications), which third parties implement
+//! alike; there is no SDK that verifies. The fields are those of the same pages.
 
 use crate::{
     Answer, Context, Outgoing, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,

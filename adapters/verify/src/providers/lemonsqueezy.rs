@@ -1,7 +1,7 @@
 //! Lemon Squeezy: one HMAC over the body, and no event id.
 //!
-//! The scheme is the one of docs.lemonsqueezy.com/help/webhooks, which third parties implement alike; there is no SDK that
-//! verifies. The fields are those of the same pages.
+//! The scheme is the one of docs.lemonsqueezy.com/help/webhooks, which third parties implement alike; there is no SDK
+//! that verifies. The fields are those of the same pages.
 
 use crate::{
     Answer, Context, Outgoing, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
@@ -55,10 +55,10 @@ fn read_event(body: &[u8]) -> Result<VerifiedEvent<'_>, Rejection> {
     let data = fields.object("data", &["type", "id", "attributes"]).unwrap_or_default();
     let attributes = data.object("attributes", &["store_id", "updated_at", "test_mode"]).unwrap_or_default();
     let is_test: Option<bool> = meta.lenient("test_mode").or_else(|| attributes.lenient("test_mode"));
-    let updated_at: Option<&str> = attributes.lenient("updated_at");
+    let updated_at: Option<String> = attributes.lenient("updated_at");
     Ok(VerifiedEvent {
         event_type: required_event_type(NAME, &meta, "event_name")?,
-        occurred_at_unix_ms: updated_at.and_then(unix_ms_from_rfc3339),
+        occurred_at_unix_ms: updated_at.as_deref().and_then(unix_ms_from_rfc3339),
         account: attributes.lenient::<u64>("store_id").map(|id| id.to_string()),
         livemode: is_test.map(|is_test| !is_test),
         subject: subject(&data),
@@ -78,8 +78,9 @@ mod tests {
     use super::*;
     use crate::testing::{Arriving, assert_conventions, assert_header_signs_body, event, outcome};
 
-    const BODY: &str = r#"{"meta":{"event_name":"order_created","test_mode":true,"webhook_id":"39ab610c"},"data":{"type":"orders",
-        "id":"1","attributes":{"store_id":7,"total":999,"updated_at":"2026-01-01T00:00:00.000000Z"}}}"#;
+    const BODY: &str = r#"{"meta":{"event_name":"order_created","test_mode":true,"webhook_id":"39ab610c"},
+        "data":{"type":"orders","id":"1",
+        "attributes":{"store_id":7,"total":999,"updated_at":"2026-01-01T00:00:00.000000Z"}}}"#;
 
     #[test]
     fn what_fields_become() {

@@ -1,7 +1,8 @@
 //! Razorpay: one HMAC over the body.
 //!
-//! The scheme is that of razorpay 2.9.8 (`validateWebhookSignature`); the fields are those of razorpay.com/docs/webhooks.
-//! The id of an event is in a header that is not signed, so the body is part of the identity.
+//! The scheme is that of razorpay 2.9.8 (`validateWebhookSignature`); the fields are those of
+//! razorpay.com/docs/webhooks. The id of an event is in a header that is not signed, so the body is part of the
+//! identity.
 
 use crate::{
     Context, Outgoing, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
@@ -98,8 +99,9 @@ mod tests {
     use super::*;
     use crate::testing::{Arriving, assert_conventions, assert_header_signs_body, event, outcome};
 
-    const BODY: &str = r#"{"entity":"event","account_id":"acc_6GG8nDFS","event":"order.paid","contains":["payment","order"],
-        "payload":{"payment":{"entity":{"id":"pay_1"}},"order":{"entity":{"id":"order_1"}}},"created_at":1767233375}"#;
+    const BODY: &str = r#"{"entity":"event","account_id":"acc_6GG8nDFS","event":"order.paid",
+        "contains":["payment","order"],"payload":{"payment":{"entity":{"id":"pay_1"}},
+        "order":{"entity":{"id":"order_1"}}},"created_at":1767233375}"#;
 
     /// The request with these values of the id header.
     fn with_ids(body: &str, ids: &[&str]) -> Arriving {

@@ -68,11 +68,11 @@ pub fn sign(request: Outgoing, secret: &str, _now_unix: i64) -> Outgoing {
 fn read_event(body: &[u8]) -> Result<VerifiedEvent<'_>, Rejection> {
     let payload = json_text(body)?;
     let fields = Fields::read(payload, EVENT_FIELDS)?;
-    let created_at: Option<&str> = fields.lenient("created_at");
+    let created_at: Option<String> = fields.lenient("created_at");
     Ok(VerifiedEvent {
         id: fields.id("event_id")?,
         event_type: required_event_type(NAME, &fields, "type")?,
-        occurred_at_unix_ms: created_at.and_then(unix_ms_from_rfc3339),
+        occurred_at_unix_ms: created_at.as_deref().and_then(unix_ms_from_rfc3339),
         account: fields.short_text("merchant_id"),
         subject: fields.object("data", &["id"]).and_then(|data| data.short_text("id")),
         payload: payload.into(),

@@ -26,8 +26,8 @@ impl Provider for Xero {
         NAME
     }
 
-    /// An intent to receive is a request without events. Xero sends some with a wrong signature, and wants 401 for these and
-    /// 200 for the right ones; each without a body.
+    /// An intent to receive is a request without events. Xero sends some with a wrong signature, and wants 401 for
+    /// these and 200 for the right ones.
     fn verify<'a>(
         &self,
         request: &Request<'a>,
@@ -58,7 +58,7 @@ fn read_item(item: &str) -> VerifiedEvent<'_> {
         if let [Some(category), Some(kind)] = words { Some([category, kind].join(".")) } else { None };
     VerifiedEvent {
         event_type: event_type_or_unknown(NAME, xero_type.as_deref()),
-        occurred_at_unix_ms: fields.lenient("eventDateUtc").and_then(unix_ms_from_utc),
+        occurred_at_unix_ms: fields.lenient::<String>("eventDateUtc").as_deref().and_then(unix_ms_from_utc),
         account: fields.short_text("tenantId"),
         subject: fields.short_text("resourceId"),
         payload: item.into(),
@@ -76,8 +76,9 @@ mod tests {
     use super::*;
     use crate::testing::{Arriving, assert_conventions, assert_header_signs_body, events, outcome};
 
-    const ITEM: &str = r#"{"resourceUrl":"https://api.xero.com/x","resourceId":"1e71d60b","eventDateUtc":"2026-01-01T00:00:00.5",
-        "eventType":"UPDATE","eventCategory":"INVOICE","tenantId":"66d91787","tenantType":"ORGANISATION"}"#;
+    const ITEM: &str = r#"{"resourceUrl":"https://api.xero.com/x","resourceId":"1e71d60b",
+        "eventDateUtc":"2026-01-01T00:00:00.5","eventType":"UPDATE","eventCategory":"INVOICE",
+        "tenantId":"66d91787","tenantType":"ORGANISATION"}"#;
 
     fn body(items: &[&str]) -> String {
         let items = items.join(", ");
