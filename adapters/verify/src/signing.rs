@@ -3,7 +3,10 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::{providers::stripe, signature::hmac_sha256};
+use crate::{
+    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, line, razorpay, square, stripe, xero},
+    signature::hmac_sha256,
+};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +47,17 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] = &[("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] = &[
+    ("adyen", adyen::sign),
+    ("coinbase_commerce", coinbase_commerce::sign),
+    ("intercom", intercom::sign),
+    ("lemonsqueezy", lemonsqueezy::sign),
+    ("line", line::sign),
+    ("razorpay", razorpay::sign),
+    ("square", square::sign),
+    ("stripe", stripe::sign),
+    ("xero", xero::sign),
+];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

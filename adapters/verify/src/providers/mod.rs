@@ -1,13 +1,31 @@
 //! All providers, one file each, by name.
 
+pub mod adyen;
+pub mod coinbase_commerce;
+pub mod intercom;
+pub mod lemonsqueezy;
+pub mod line;
+pub mod razorpay;
+pub mod square;
 pub mod stripe;
+pub mod xero;
 
 use crate::Provider;
 
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&stripe::Stripe]
+    &[
+        &adyen::Adyen,
+        &coinbase_commerce::CoinbaseCommerce,
+        &intercom::Intercom,
+        &lemonsqueezy::LemonSqueezy,
+        &line::Line,
+        &razorpay::Razorpay,
+        &square::Square,
+        &stripe::Stripe,
+        &xero::Xero,
+    ]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
