@@ -86,6 +86,9 @@ impl Answer {
 pub struct VerifiedEvent<'a> {
     /// The provider's own id, 1–200 visible ASCII characters; `None` when the provider gives none.
     pub id: Option<String>,
+    /// Whether whoever repeats a signed request could change the id. The id is then no part of the identity, and `fact` is
+    /// all of it.
+    pub is_id_unsigned: bool,
     /// What beside the id makes the event another fact, such as the state that a message has come to. An id that
     /// never stands for two facts needs nothing here. Without an id this is the whole identity, and if it is
     /// empty as well, the payload is.

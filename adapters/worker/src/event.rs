@@ -37,10 +37,11 @@ pub fn platform_event(
     }
 }
 
-/// The id under which the ledger knows a fact: the provider's own, with a digest of what else makes it another fact.
+/// The id under which the ledger knows a fact: the provider's own, with a digest of what else makes it another fact. An id
+/// that is not signed does not count, or one signed request could be made into many events.
 fn ledger_id(provider: &str, tenant_id: &str, verified: &VerifiedEvent<'_>) -> String {
     let fact: Vec<&str> = verified.fact.iter().map(String::as_str).collect();
-    match &verified.id {
+    match verified.id.as_ref().filter(|_| !verified.is_id_unsigned) {
         Some(id) if fact.is_empty() => id.clone(),
         Some(id) => {
             let with_fact = format!("{id}:{}", stable_hash(&fact));
@@ -91,6 +92,19 @@ mod tests {
         let long = "x".repeat(EVENT_ID_CHARS_MAX);
         assert!(id(Some(&long), &["sent"], "").len() <= EVENT_ID_CHARS_MAX);
         assert_ne!(id(Some(&long), &["sent"], ""), id(Some(&long), &["delivered"], ""));
+    }
+
+    #[test]
+    fn an_id_that_anybody_can_change_is_no_identity() {
+        let id = |provider_id: &str, fact: &str| {
+            let mut verified = VerifiedEvent::default();
+            verified.id = Some(provider_id.to_owned());
+            verified.is_id_unsigned = true;
+            verified.fact = vec![fact.to_owned()];
+            ledger_id("razorpay", "acme", &verified)
+        };
+        assert_eq!(id("a", "body"), id("b", "body"));
+        assert_ne!(id("a", "body"), id("a", "other body"));
     }
 
     #[test]

@@ -76,6 +76,7 @@ fn read_event<'a>(request: &Request<'a>) -> Result<VerifiedEvent<'a>, Rejection>
     let fields = Fields::read(payload, EVENT_FIELDS)?;
     Ok(VerifiedEvent {
         id: id.map(str::to_owned),
+        is_id_unsigned: true,
         fact: vec![sha256_hex(request.body)],
         event_type: required_event_type(NAME, &fields, "event")?,
         occurred_at_unix_ms: fields.lenient("created_at").and_then(unix_ms_from_seconds),
