@@ -22,6 +22,7 @@
 pub mod body;
 mod event;
 pub mod form;
+mod generic;
 pub mod keys;
 pub mod limits;
 mod provider;
@@ -35,6 +36,7 @@ mod signing;
 mod testing;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
+pub use generic::{Generic, SchemeError};
 pub use provider::{Context, Provider, ProviderOption, Settings};
 pub use providers::{provider, providers};
 pub use rejection::Rejection;

@@ -10,7 +10,7 @@ use crate::{Rejection, Request, Secrets, Verified, keys::KeySource, limits::DEFA
 /// state.
 pub trait Provider: Send + Sync {
     /// The name in URLs, settings and event types: lower-case, `stripe`.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The methods that it uses. Handshakes and probes of some come as GET or HEAD.
     fn methods(&self) -> &'static [&'static str] {

@@ -9,6 +9,7 @@ mod event;
 mod incoming;
 mod keys;
 mod route;
+mod served;
 mod settings;
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.

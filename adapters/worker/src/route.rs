@@ -5,6 +5,7 @@ use swarm_domain::event::is_tenant_id;
 use swarm_verify::Provider;
 
 use crate::answer::Refusal;
+use crate::served;
 
 /// A path of the form `/webhook/{provider}` or `/webhook/{provider}/{tenant}`.
 pub struct Route {
@@ -18,17 +19,21 @@ impl Route {
     /// The route of a URL, if this deployment serves it.
     pub fn find(url: &str, bindings: &Bindings) -> Result<Self, Refusal> {
         let served = bindings.required_var("PROVIDERS")?;
-        Self::parse(path(url), &served)
+        Self::parse(path(url), &served, |name| served::provider(name, bindings))
     }
 
-    fn parse(path: &str, served: &str) -> Result<Self, Refusal> {
+    fn parse(
+        path: &str,
+        served: &str,
+        provider: impl Fn(&str) -> Result<&'static dyn Provider, Refusal>,
+    ) -> Result<Self, Refusal> {
         let mut parts = path.strip_prefix("/webhook/").ok_or(Refusal::NotFound)?.split('/');
         let name = parts.next().unwrap_or_default();
         let tenant = parts.next().filter(|tenant| !tenant.is_empty());
         if parts.next().is_some() || !served.split([',', ' ']).any(|provider| provider == name) {
             return Err(Refusal::NotFound);
         }
-        let provider = swarm_verify::provider(name).ok_or(Refusal::NotFound)?;
+        let provider = provider(name)?;
         match tenant {
             Some(tenant) if !is_tenant_id(tenant) => Err(Refusal::NotFound),
             tenant => Ok(Self { provider, tenant: tenant.map(str::to_owned) }),
@@ -60,7 +65,8 @@ mod tests {
     }
 
     fn parse(path: &str) -> Option<(String, Option<String>)> {
-        let route = Route::parse(path, "stripe").ok()?;
+        let provider = |name: &str| swarm_verify::provider(name).ok_or(Refusal::NotFound);
+        let route = Route::parse(path, "stripe", provider).ok()?;
         Some((route.provider.name().to_owned(), route.tenant))
     }
 
