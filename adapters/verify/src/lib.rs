@@ -20,12 +20,15 @@
 //! ```
 
 pub mod body;
+pub mod certificate;
 mod event;
 pub mod form;
+pub mod jwt;
 pub mod keys;
 pub mod limits;
 mod provider;
 pub mod providers;
+pub mod public_key;
 mod rejection;
 mod request;
 mod secrets;

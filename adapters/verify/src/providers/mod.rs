@@ -7,7 +7,9 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&stripe::Stripe]
+    &[
+        &stripe::Stripe,
+    ]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
