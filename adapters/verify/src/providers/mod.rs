@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod discord;
 pub mod stripe;
 
 use crate::Provider;
@@ -8,6 +9,7 @@ use crate::Provider;
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
+        &discord::Discord,
         &stripe::Stripe,
     ]
 }
