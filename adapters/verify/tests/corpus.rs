@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["discord", "stripe",];
+corpus!["discord", "sendgrid", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

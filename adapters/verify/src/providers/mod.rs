@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod discord;
+pub mod sendgrid;
 pub mod stripe;
 
 use crate::Provider;
@@ -10,6 +11,7 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &discord::Discord,
+        &sendgrid::SendGrid,
         &stripe::Stripe,
     ]
 }
