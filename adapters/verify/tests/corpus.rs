@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["discord", "sendgrid", "stripe",];
+corpus!["discord", "plaid", "sendgrid", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

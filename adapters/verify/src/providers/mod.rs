@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod discord;
+pub mod plaid;
 pub mod sendgrid;
 pub mod stripe;
 
@@ -11,6 +12,7 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &discord::Discord,
+        &plaid::Plaid,
         &sendgrid::SendGrid,
         &stripe::Stripe,
     ]
