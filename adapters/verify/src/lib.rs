@@ -21,6 +21,8 @@
 
 pub mod body;
 pub mod certificate;
+#[cfg(test)]
+mod corpus_case;
 mod event;
 pub mod form;
 pub mod jwt;

@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod discord;
+pub mod google_pubsub;
 pub mod plaid;
 pub mod sendgrid;
 pub mod stripe;
@@ -12,6 +13,7 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &discord::Discord,
+        &google_pubsub::GooglePubSub,
         &plaid::Plaid,
         &sendgrid::SendGrid,
         &stripe::Stripe,
