@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod aws_sns;
 pub mod discord;
 pub mod google_pubsub;
 pub mod plaid;
@@ -12,6 +13,7 @@ use crate::Provider;
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
+        &aws_sns::AwsSns,
         &discord::Discord,
         &google_pubsub::GooglePubSub,
         &plaid::Plaid,
