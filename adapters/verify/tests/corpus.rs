@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["aws_sns", "discord", "google_pubsub", "plaid", "sendgrid", "stripe",];
+corpus!["aws_sns", "discord", "google_pubsub", "paypal", "plaid", "sendgrid", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -3,6 +3,7 @@
 pub mod aws_sns;
 pub mod discord;
 pub mod google_pubsub;
+pub mod paypal;
 pub mod plaid;
 pub mod sendgrid;
 pub mod stripe;
@@ -16,6 +17,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &aws_sns::AwsSns,
         &discord::Discord,
         &google_pubsub::GooglePubSub,
+        &paypal::PayPal,
         &plaid::Plaid,
         &sendgrid::SendGrid,
         &stripe::Stripe,
