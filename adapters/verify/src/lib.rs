@@ -20,13 +20,18 @@
 //! ```
 
 pub mod body;
+pub mod certificate;
+#[cfg(test)]
+mod corpus_case;
 mod event;
 pub mod form;
 mod generic;
+pub mod jwt;
 pub mod keys;
 pub mod limits;
 mod provider;
 pub mod providers;
+pub mod public_key;
 mod rejection;
 mod request;
 mod secrets;

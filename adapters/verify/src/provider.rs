@@ -57,7 +57,9 @@ pub trait Provider: Send + Sync {
 pub struct Context<'k> {
     /// When the request arrived, in seconds since 1970.
     pub now_unix: i64,
-    /// What was found at [`Provider::key_source`]: a certificate or a key as text.
+    /// What was found at [`Provider::key_source`]: a certificate or a key as text. `None` when the provider answered
+    /// that there is no such key, which refuses the request; whoever could not reach the provider does not verify at
+    /// all but answers [`Rejection::KeyUnavailable`].
     pub key: Option<&'k str>,
 }
 

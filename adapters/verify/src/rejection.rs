@@ -35,6 +35,10 @@ pub enum Rejection {
         /// The configured tolerance.
         tolerance_seconds: u64,
     },
+    /// The signature is right and fresh, but made by or for somebody else than this endpoint is set up for: a topic,
+    /// a service account or an audience of others. The text says which.
+    #[error("the signature is right, but not meant for this endpoint: {0}")]
+    SignatureForeign(&'static str),
     /// The signature is right, but the body is not an event; the text says what is wrong with it.
     #[error("the body cannot be read: {0}")]
     Unreadable(&'static str),
@@ -62,6 +66,7 @@ impl Rejection {
             | Self::SignatureMalformed(_)
             | Self::SignatureMismatch
             | Self::SignatureStale { .. }
+            | Self::SignatureForeign(_)
             | Self::KeyUntrusted(_) => 401,
             Self::HandshakeRefused => 403,
             Self::MethodNotAllowed => 405,
@@ -79,6 +84,7 @@ impl Rejection {
             | Self::SignatureMalformed(_)
             | Self::SignatureMismatch
             | Self::SignatureStale { .. }
+            | Self::SignatureForeign(_)
             | Self::KeyUntrusted(_) => "invalid_signature",
             Self::HandshakeRefused => "handshake_refused",
             Self::MethodNotAllowed => "method_not_allowed",
@@ -113,6 +119,7 @@ impl Rejection {
             Self::SignatureMalformed(_) => "signature_malformed",
             Self::SignatureMismatch => "signature_mismatch",
             Self::SignatureStale { .. } => "signature_stale",
+            Self::SignatureForeign(_) => "signature_foreign",
             Self::Unreadable(_) => "unreadable_body",
             Self::KeyUntrusted(_) => "key_untrusted",
             Self::KeyUnavailable => "key_unavailable",
@@ -128,7 +135,7 @@ mod tests {
     #[test]
     fn every_rejection_has_its_answer() {
         let stale = SignatureStale { age_seconds: 301, tolerance_seconds: 300 };
-        let table: [(Rejection, u16, &str, &str); 11] = [
+        let table: [(Rejection, u16, &str, &str); 12] = [
             (NoSecret, 503, "not_configured", "no_secret"),
             (MethodNotAllowed, 405, "method_not_allowed", "method_not_allowed"),
             (UnsupportedMediaType, 415, "unsupported_media_type", "unsupported_media_type"),
@@ -136,6 +143,7 @@ mod tests {
             (SignatureMalformed("x"), 401, "invalid_signature", "signature_malformed"),
             (SignatureMismatch, 401, "invalid_signature", "signature_mismatch"),
             (stale, 401, "invalid_signature", "signature_stale"),
+            (SignatureForeign("x"), 401, "invalid_signature", "signature_foreign"),
             (Unreadable("x"), 400, "unreadable_body", "unreadable_body"),
             (KeyUntrusted("x"), 401, "invalid_signature", "key_untrusted"),
             (KeyUnavailable, 503, "key_unavailable", "key_unavailable"),
@@ -149,7 +157,9 @@ mod tests {
     #[test]
     fn a_sender_cannot_tell_signature_faults_apart() {
         let stale = SignatureStale { age_seconds: 301, tolerance_seconds: 300 };
-        for rejection in [SignatureMalformed("x"), SignatureMismatch, stale, KeyUntrusted("x")] {
+        for rejection in
+            [SignatureMalformed("x"), SignatureMismatch, stale, SignatureForeign("x"), KeyUntrusted("x")]
+        {
             assert_eq!(rejection.status(), SignatureMissing.status());
             assert_eq!(rejection.public_message(), SignatureMissing.public_message());
         }

@@ -1,6 +1,9 @@
 //! The small tools that signature schemes are made of: keyed digests, strict readers, comparison, freshness.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use base64::{
+    Engine as _,
+    engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64_URL},
+};
 use hmac::{
     EagerHash, Hmac, KeyInit, Mac,
     digest::{Key, Output},
@@ -99,6 +102,12 @@ pub fn require_hmac_header(
     require_match(secrets, &[offered], |secret| hmac_sha256(secret.expose().as_bytes(), parts))
 }
 
+/// SHA-256.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
 /// SHA-256 as lower-case hex: how a long text becomes part of an identity.
 #[must_use]
 pub fn sha256_hex(bytes: &[u8]) -> String {
@@ -127,6 +136,18 @@ pub fn require_fresh(signed_unix: i64, now_unix: i64, tolerance_seconds: u64) ->
 #[must_use]
 pub fn decode_base64<const N: usize>(text: &str) -> Option<[u8; N]> {
     BASE64.decode(text).ok()?.try_into().ok()
+}
+
+/// Reads base64 of any length, as strictly as [`decode_base64`]: signatures with a key of the provider's own size.
+#[must_use]
+pub fn decode_base64_bytes(text: &str) -> Option<Vec<u8>> {
+    BASE64.decode(text).ok()
+}
+
+/// Reads base64 in the alphabet of URLs and without padding, as JSON Web Tokens have it (RFC 7515, section 2).
+#[must_use]
+pub fn decode_base64_url(text: &str) -> Option<Vec<u8>> {
+    BASE64_URL.decode(text).ok()
 }
 
 /// Reads `N` bytes of lower-case hex. Upper-case digits, another length or anything else gives `None`: the SDKs
@@ -205,6 +226,11 @@ mod tests {
         assert_eq!(decode_base64::<2>("AP8="), Some([0, 255]));
         for text in ["AP8", "AP8==", "AP9=", " AP8=", "AP8=\n", "AP-_", "", "AA=="] {
             assert_eq!(decode_base64::<2>(text), None, "{text}");
+        }
+        assert_eq!(decode_base64_bytes("AP8="), Some(vec![0, 255]));
+        assert_eq!(decode_base64_url("_-8"), Some(vec![255, 239]));
+        for text in ["_-8=", "/+8", "_-9", " _-8", "_"] {
+            assert_eq!(decode_base64_url(text), None, "{text}");
         }
     }
 

@@ -30,11 +30,17 @@ macro_rules! corpus {
 
 corpus![
     "adyen",
+    "aws_sns",
     "coinbase_commerce",
+    "discord",
+    "google_pubsub",
     "intercom",
     "lemonsqueezy",
     "line",
+    "paypal",
+    "plaid",
     "razorpay",
+    "sendgrid",
     "square",
     "stripe",
     "xero",

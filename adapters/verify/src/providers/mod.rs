@@ -1,11 +1,17 @@
 //! All providers, one file each, by name.
 
 pub mod adyen;
+pub mod aws_sns;
 pub mod coinbase_commerce;
+pub mod discord;
+pub mod google_pubsub;
 pub mod intercom;
 pub mod lemonsqueezy;
 pub mod line;
+pub mod paypal;
+pub mod plaid;
 pub mod razorpay;
+pub mod sendgrid;
 pub mod square;
 pub mod stripe;
 pub mod xero;
@@ -17,11 +23,17 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &adyen::Adyen,
+        &aws_sns::AwsSns,
         &coinbase_commerce::CoinbaseCommerce,
+        &discord::Discord,
+        &google_pubsub::GooglePubSub,
         &intercom::Intercom,
         &lemonsqueezy::LemonSqueezy,
         &line::Line,
+        &paypal::PayPal,
+        &plaid::Plaid,
         &razorpay::Razorpay,
+        &sendgrid::SendGrid,
         &square::Square,
         &stripe::Stripe,
         &xero::Xero,
