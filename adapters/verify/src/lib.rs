@@ -31,6 +31,9 @@ mod request;
 mod secrets;
 pub mod signature;
 mod signing;
+pub mod standard;
+#[cfg(test)]
+mod testing;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
 pub use provider::{Context, Provider, ProviderOption, Settings};

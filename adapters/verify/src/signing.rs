@@ -3,7 +3,8 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::{providers::stripe, signature::hmac_sha256};
+use crate::signature::hmac_sha256;
+use crate::providers::{standardwebhooks, stripe};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +45,10 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] = &[("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] = &[
+    ("standardwebhooks", standardwebhooks::sign),
+    ("stripe", stripe::sign),
+];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]
