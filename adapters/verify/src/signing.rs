@@ -4,7 +4,7 @@
 //! these.
 
 use crate::signature::hmac_sha256;
-use crate::providers::{standardwebhooks, stripe};
+use crate::providers::{standardwebhooks, stripe, svix};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +48,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 const SIGNERS: &[(&str, Sign)] = &[
     ("standardwebhooks", standardwebhooks::sign),
     ("stripe", stripe::sign),
+    ("svix", svix::sign),
 ];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.

@@ -2,6 +2,7 @@
 
 pub mod standardwebhooks;
 pub mod stripe;
+pub mod svix;
 
 use crate::Provider;
 
@@ -11,6 +12,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
+        &svix::Svix,
     ]
 }
 
