@@ -4,7 +4,7 @@
 //! these.
 
 use crate::signature::hmac_sha256;
-use crate::providers::{standardwebhooks, stripe, svix};
+use crate::providers::{openai, standardwebhooks, stripe, svix};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +46,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 }
 
 const SIGNERS: &[(&str, Sign)] = &[
+    ("openai", openai::sign),
     ("standardwebhooks", standardwebhooks::sign),
     ("stripe", stripe::sign),
     ("svix", svix::sign),

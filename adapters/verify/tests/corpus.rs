@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["standardwebhooks", "stripe", "svix", ];
+corpus!["openai", "standardwebhooks", "stripe", "svix", ];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod openai;
 pub mod standardwebhooks;
 pub mod stripe;
 pub mod svix;
@@ -10,6 +11,7 @@ use crate::Provider;
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
+        &openai::OpenAi,
         &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
         &svix::Svix,
