@@ -34,6 +34,7 @@ mod signing;
 pub mod standard;
 #[cfg(test)]
 mod testing;
+pub mod timed;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
 pub use provider::{Context, Provider, ProviderOption, Settings};

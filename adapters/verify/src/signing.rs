@@ -3,8 +3,7 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::signature::hmac_sha256;
-use crate::providers::{openai, standardwebhooks, stripe, svix};
+use crate::providers::{openai, paddle, standardwebhooks, stripe, svix};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +46,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 
 const SIGNERS: &[(&str, Sign)] = &[
     ("openai", openai::sign),
+    ("paddle", paddle::sign),
     ("standardwebhooks", standardwebhooks::sign),
     ("stripe", stripe::sign),
     ("svix", svix::sign),
@@ -55,9 +55,7 @@ const SIGNERS: &[(&str, Sign)] = &[
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]
 pub fn sign_stripe(secret: &str, timestamp_unix: i64, body: &[u8]) -> String {
-    let timestamp = timestamp_unix.to_string();
-    let digest = hmac_sha256(secret.as_bytes(), &stripe::signed_parts(&timestamp, body));
-    format!("{}={timestamp},{}={}", stripe::TIMESTAMP_KEY, stripe::SIGNATURE_KEY, hex::encode(digest))
+    stripe::SIGNATURE.value(secret, timestamp_unix, body)
 }
 
 #[cfg(test)]

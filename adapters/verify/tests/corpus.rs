@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["openai", "standardwebhooks", "stripe", "svix", ];
+corpus!["openai", "paddle", "standardwebhooks", "stripe", "svix", ];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod openai;
+pub mod paddle;
 pub mod standardwebhooks;
 pub mod stripe;
 pub mod svix;
@@ -12,6 +13,7 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &openai::OpenAi,
+        &paddle::Paddle,
         &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
         &svix::Svix,
