@@ -3,7 +3,7 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::providers::{openai, paddle, standardwebhooks, stripe, svix};
+use crate::providers::{calendly, openai, paddle, standardwebhooks, stripe, svix};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 }
 
 const SIGNERS: &[(&str, Sign)] = &[
+    ("calendly", calendly::sign),
     ("openai", openai::sign),
     ("paddle", paddle::sign),
     ("standardwebhooks", standardwebhooks::sign),

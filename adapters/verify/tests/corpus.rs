@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["openai", "paddle", "standardwebhooks", "stripe", "svix", ];
+corpus!["calendly", "openai", "paddle", "standardwebhooks", "stripe", "svix", ];
 
 /// One line of the corpus.
 struct Case(Value);

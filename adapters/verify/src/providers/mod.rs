@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod calendly;
 pub mod openai;
 pub mod paddle;
 pub mod standardwebhooks;
@@ -12,6 +13,7 @@ use crate::Provider;
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
+        &calendly::Calendly,
         &openai::OpenAi,
         &paddle::Paddle,
         &standardwebhooks::StandardWebhooks,
