@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["calendly", "openai", "paddle", "standardwebhooks", "stripe", "svix", ];
+corpus!["calendly", "openai", "paddle", "standardwebhooks", "stripe", "svix", "zendesk",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -6,6 +6,7 @@ pub mod paddle;
 pub mod standardwebhooks;
 pub mod stripe;
 pub mod svix;
+pub mod zendesk;
 
 use crate::Provider;
 
@@ -19,6 +20,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
         &svix::Svix,
+        &zendesk::Zendesk,
     ]
 }
 
