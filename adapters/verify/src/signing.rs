@@ -3,7 +3,7 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::providers::{calendly, openai, paddle, standardwebhooks, stripe, svix, zendesk};
+use crate::providers::{calendly, openai, paddle, standardwebhooks, stripe, svix, typeform, zendesk};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("standardwebhooks", standardwebhooks::sign),
     ("stripe", stripe::sign),
     ("svix", svix::sign),
+    ("typeform", typeform::sign),
     ("zendesk", zendesk::sign),
 ];
 

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["calendly", "openai", "paddle", "standardwebhooks", "stripe", "svix", "zendesk",];
+corpus!["calendly", "openai", "paddle", "standardwebhooks", "stripe", "svix", "typeform", "zendesk",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -6,6 +6,7 @@ pub mod paddle;
 pub mod standardwebhooks;
 pub mod stripe;
 pub mod svix;
+pub mod typeform;
 pub mod zendesk;
 
 use crate::Provider;
@@ -20,6 +21,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
         &svix::Svix,
+        &typeform::Typeform,
         &zendesk::Zendesk,
     ]
 }
