@@ -4,8 +4,10 @@ use std::fmt;
 
 use crate::limits::SPLIT_SECRET_LENGTH_MIN;
 
-/// What some dashboards put before a secret, with a comma.
+/// What some dashboards put before a secret of Standard Webhooks, with a comma.
 const SECRET_VERSION: &str = "v1";
+/// How such a secret begins.
+const VERSIONED_PREFIX: &str = "whsec_";
 
 /// One secret: trimmed, never blank, and not shown by `Debug`.
 #[derive(Clone)]
@@ -43,7 +45,7 @@ impl fmt::Debug for Secret {
 ///   must have at least [`SPLIT_SECRET_LENGTH_MIN`] characters.
 ///
 /// White space around each secret is dropped, since it comes from pasting, and so is a secret with nothing left. So is a
-/// piece `v1` of a split text: some dashboards show a secret as `v1,whsec_…`, which is one secret and its version.
+/// piece `v1` beside a secret `whsec_…`: some dashboards show `v1,whsec_…`, which is one secret and its version.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets(Vec<Secret>);
 
@@ -61,7 +63,8 @@ impl Secrets {
             return Ok(Self::from_list(list));
         }
         let pieces = text.split(|c: char| c == ',' || is_pasted_blank(c));
-        let secrets = Self::from_list(pieces.filter(|piece| *piece != SECRET_VERSION));
+        let is_versioned = pieces.clone().any(|piece| piece.starts_with(VERSIONED_PREFIX));
+        let secrets = Self::from_list(pieces.filter(|piece| !(is_versioned && *piece == SECRET_VERSION)));
         let too_short = |secret: &Secret| secret.expose().chars().count() < SPLIT_SECRET_LENGTH_MIN;
         if secrets.len() > 1 && secrets.iter().any(too_short) {
             return Err(SecretsError::PieceTooShort);
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn blank_secrets_are_no_secrets() {
-        for text in ["", "   ", "\n", ",", " , ,", "v1", "v1,", "[]", "[\"\"]", "[\"  \", \"\\n\"]"] {
+        for text in ["", "   ", "\n", ",", " , ,", "[]", "[\"\"]", "[\"  \", \"\\n\"]"] {
             assert_eq!(parsed(text), Ok(vec![]), "{text:?}");
         }
     }
@@ -166,7 +169,13 @@ mod tests {
             assert_eq!(parsed(text), Err(SecretsError::NotAnArray), "{text:?}");
         }
         // The words of a pass phrase and another version must not become secrets that anybody could guess.
-        for text in ["v2,whsec_aaaaaaaa", "V1,whsec_aaaaaaaa", "correct horse battery staple"] {
+        for text in [
+            "v2,whsec_aaaaaaaa",
+            "V1,whsec_aaaaaaaa",
+            "v1,aaaaaaaa",
+            "v1 correct-horse",
+            "correct horse battery staple",
+        ] {
             assert_eq!(parsed(text), Err(SecretsError::PieceTooShort), "{text:?}");
         }
         assert_eq!(parsed("short"), Ok(vec!["short".to_owned()]));
