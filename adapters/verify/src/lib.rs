@@ -37,8 +37,10 @@ mod request;
 mod secrets;
 pub mod signature;
 mod signing;
+pub mod standard;
 #[cfg(test)]
 mod testing;
+pub mod timed;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
 pub use generic::{Generic, SchemeError};

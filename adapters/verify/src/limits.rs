@@ -16,7 +16,7 @@ pub const EVENT_TYPE_LENGTH_MAX: usize = 128;
 pub const JSON_DEPTH_MAX: usize = 128;
 
 /// Shortest secret in a list that was split at blanks and commas. A shorter piece is rather a word of a pass
-/// phrase or the `v1` of a pasted `v1,whsec_…`, and as a secret of its own it could be guessed.
+/// phrase, and as a secret of its own it could be guessed.
 pub const SPLIT_SECRET_LENGTH_MIN: usize = 8;
 
 /// Last millisecond of the year 9999, the last one that RFC 3339 can write.

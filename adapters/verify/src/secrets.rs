@@ -4,6 +4,11 @@ use std::fmt;
 
 use crate::limits::SPLIT_SECRET_LENGTH_MIN;
 
+/// What some dashboards put before a secret of Standard Webhooks, with a comma.
+const SECRET_VERSION: &str = "v1";
+/// How such a secret begins.
+const VERSIONED_PREFIX: &str = "whsec_";
+
 /// One secret: trimmed, never blank, and not shown by `Debug`.
 #[derive(Clone)]
 pub struct Secret(String);
@@ -39,7 +44,8 @@ impl fmt::Debug for Secret {
 /// - Any other text is split at white space and commas: `whsec_new, whsec_old`. If that gives several pieces, each
 ///   must have at least [`SPLIT_SECRET_LENGTH_MIN`] characters.
 ///
-/// White space around each secret is dropped, since it comes from pasting, and so is a secret with nothing left.
+/// White space around each secret is dropped, since it comes from pasting, and so is a secret with nothing left. So is a
+/// piece `v1` beside a secret `whsec_…`: some dashboards show `v1,whsec_…`, which is one secret and its version.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets(Vec<Secret>);
 
@@ -56,7 +62,9 @@ impl Secrets {
             let list: Vec<String> = serde_json::from_str(text).map_err(|_| SecretsError::NotAnArray)?;
             return Ok(Self::from_list(list));
         }
-        let secrets = Self::from_list(text.split(|c: char| c == ',' || is_pasted_blank(c)));
+        let pieces = text.split(|c: char| c == ',' || is_pasted_blank(c));
+        let is_versioned = pieces.clone().any(|piece| piece.starts_with(VERSIONED_PREFIX));
+        let secrets = Self::from_list(pieces.filter(|piece| !(is_versioned && *piece == SECRET_VERSION)));
         let too_short = |secret: &Secret| secret.expose().chars().count() < SPLIT_SECRET_LENGTH_MIN;
         if secrets.len() > 1 && secrets.iter().any(too_short) {
             return Err(SecretsError::PieceTooShort);
@@ -147,12 +155,27 @@ mod tests {
     }
 
     #[test]
+    fn a_version_before_a_secret_is_no_secret() {
+        for text in ["v1,whsec_a", "v1, whsec_a\n", "  v1,\nwhsec_a", "v1 whsec_a"] {
+            assert_eq!(parsed(text), Ok(vec!["whsec_a".to_owned()]), "{text:?}");
+        }
+        let both = Ok(vec!["whsec_new".to_owned(), "whsec_old".to_owned()]);
+        assert_eq!(parsed("v1,whsec_new v1,whsec_old"), both);
+    }
+
+    #[test]
     fn ambiguous_text_is_refused() {
         for text in ["[", "[1]", "[\"a\"", "[whsec_a]", "[\"a\", null]", "[[\"a\"]]"] {
             assert_eq!(parsed(text), Err(SecretsError::NotAnArray), "{text:?}");
         }
-        // "v1" and the words of a pass phrase must not become secrets that anybody could guess.
-        for text in ["v1,whsec_aaaaaaaa", "correct horse battery staple"] {
+        // The words of a pass phrase and another version must not become secrets that anybody could guess.
+        for text in [
+            "v2,whsec_aaaaaaaa",
+            "V1,whsec_aaaaaaaa",
+            "v1,aaaaaaaa",
+            "v1 correct-horse",
+            "correct horse battery staple",
+        ] {
             assert_eq!(parsed(text), Err(SecretsError::PieceTooShort), "{text:?}");
         }
         assert_eq!(parsed("short"), Ok(vec!["short".to_owned()]));

@@ -132,6 +132,19 @@ pub fn require_fresh(signed_unix: i64, now_unix: i64, tolerance_seconds: u64) ->
     Err(Rejection::SignatureStale { age_seconds: now_unix.saturating_sub(signed_unix), tolerance_seconds })
 }
 
+/// The same for a time in milliseconds. A fraction of a second counts: with a tolerance of 300 s, 300.001 s are too
+/// many.
+///
+/// # Errors
+/// [`Rejection::SignatureStale`].
+pub fn require_fresh_ms(signed_unix_ms: i64, now_unix: i64, tolerance_seconds: u64) -> Result<(), Rejection> {
+    let whole_seconds = signed_unix_ms.div_euclid(1000);
+    let has_fraction = signed_unix_ms.rem_euclid(1000) != 0;
+    // Rounded away from the present, so that the fraction is never lost.
+    let away = if has_fraction && whole_seconds >= now_unix { 1 } else { 0 };
+    require_fresh(whole_seconds + away, now_unix, tolerance_seconds)
+}
+
 /// Reads `N` bytes of base64 with its padding, in the one spelling that encoders write. `None` otherwise.
 #[must_use]
 pub fn decode_base64<const N: usize>(text: &str) -> Option<[u8; N]> {
@@ -314,6 +327,22 @@ mod tests {
             (i64::MAX, 300, false),
         ] {
             assert_eq!(is_fresh(signed, 1000, tolerance), fresh, "{signed} ± {tolerance}");
+        }
+    }
+
+    #[test]
+    fn freshness_in_milliseconds_keeps_the_edge() {
+        for (signed_ms, fresh) in [
+            (700_000, true),
+            (699_999, false),
+            (999_999, true),
+            (1_000_001, true),
+            (1_300_000, true),
+            (1_300_001, false),
+            (i64::MIN, false),
+            (i64::MAX, false),
+        ] {
+            assert_eq!(require_fresh_ms(signed_ms, 1000, 300).is_ok(), fresh, "{signed_ms}");
         }
     }
 }

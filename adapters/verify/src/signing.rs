@@ -3,10 +3,7 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::{
-    providers::{adyen, coinbase_commerce, intercom, lemonsqueezy, line, razorpay, square, stripe, xero},
-    signature::hmac_sha256,
-};
+use crate::providers;
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,23 +45,28 @@ pub fn signer(provider: &str) -> Option<Sign> {
 }
 
 const SIGNERS: &[(&str, Sign)] = &[
-    ("adyen", adyen::sign),
-    ("coinbase_commerce", coinbase_commerce::sign),
-    ("intercom", intercom::sign),
-    ("lemonsqueezy", lemonsqueezy::sign),
-    ("line", line::sign),
-    ("razorpay", razorpay::sign),
-    ("square", square::sign),
-    ("stripe", stripe::sign),
-    ("xero", xero::sign),
+    ("adyen", providers::adyen::sign),
+    ("calendly", providers::calendly::sign),
+    ("coinbase_commerce", providers::coinbase_commerce::sign),
+    ("intercom", providers::intercom::sign),
+    ("lemonsqueezy", providers::lemonsqueezy::sign),
+    ("line", providers::line::sign),
+    ("openai", providers::openai::sign),
+    ("paddle", providers::paddle::sign),
+    ("razorpay", providers::razorpay::sign),
+    ("square", providers::square::sign),
+    ("standardwebhooks", providers::standardwebhooks::sign),
+    ("stripe", providers::stripe::sign),
+    ("svix", providers::svix::sign),
+    ("typeform", providers::typeform::sign),
+    ("xero", providers::xero::sign),
+    ("zendesk", providers::zendesk::sign),
 ];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]
 pub fn sign_stripe(secret: &str, timestamp_unix: i64, body: &[u8]) -> String {
-    let timestamp = timestamp_unix.to_string();
-    let digest = hmac_sha256(secret.as_bytes(), &stripe::signed_parts(&timestamp, body));
-    format!("{}={timestamp},{}={}", stripe::TIMESTAMP_KEY, stripe::SIGNATURE_KEY, hex::encode(digest))
+    providers::stripe::SIGNATURE.value(secret, timestamp_unix, body)
 }
 
 #[cfg(test)]

@@ -23,8 +23,13 @@ pub(crate) struct Arriving {
 impl Arriving {
     /// A JSON body, signed with [`SECRET`] as its provider does.
     pub(crate) fn signed(provider: &dyn Provider, body: &str) -> Self {
+        Self::signed_at(provider, Outgoing::post(URL, "application/json", body), NOW)
+    }
+
+    /// Any request, signed in the same way at a time of its own.
+    pub(crate) fn signed_at(provider: &dyn Provider, request: Outgoing, signed_unix: i64) -> Self {
         let sign = signer(provider.name()).unwrap();
-        let outgoing = sign(Outgoing::post(URL, "application/json", body), SECRET, NOW);
+        let outgoing = sign(request, SECRET, signed_unix);
         Self { method: outgoing.method, url: outgoing.url, headers: outgoing.headers, body: outgoing.body }
     }
 

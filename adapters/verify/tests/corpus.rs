@@ -31,19 +31,26 @@ macro_rules! corpus {
 corpus![
     "adyen",
     "aws_sns",
+    "calendly",
     "coinbase_commerce",
     "discord",
     "google_pubsub",
     "intercom",
     "lemonsqueezy",
     "line",
+    "openai",
+    "paddle",
     "paypal",
     "plaid",
     "razorpay",
     "sendgrid",
     "square",
+    "standardwebhooks",
     "stripe",
+    "svix",
+    "typeform",
     "xero",
+    "zendesk",
 ];
 
 /// One line of the corpus.

@@ -2,19 +2,26 @@
 
 pub mod adyen;
 pub mod aws_sns;
+pub mod calendly;
 pub mod coinbase_commerce;
 pub mod discord;
 pub mod google_pubsub;
 pub mod intercom;
 pub mod lemonsqueezy;
 pub mod line;
+pub mod openai;
+pub mod paddle;
 pub mod paypal;
 pub mod plaid;
 pub mod razorpay;
 pub mod sendgrid;
 pub mod square;
+pub mod standardwebhooks;
 pub mod stripe;
+pub mod svix;
+pub mod typeform;
 pub mod xero;
+pub mod zendesk;
 
 use crate::Provider;
 
@@ -24,19 +31,26 @@ pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &adyen::Adyen,
         &aws_sns::AwsSns,
+        &calendly::Calendly,
         &coinbase_commerce::CoinbaseCommerce,
         &discord::Discord,
         &google_pubsub::GooglePubSub,
         &intercom::Intercom,
         &lemonsqueezy::LemonSqueezy,
         &line::Line,
+        &openai::OpenAi,
+        &paddle::Paddle,
         &paypal::PayPal,
         &plaid::Plaid,
         &razorpay::Razorpay,
         &sendgrid::SendGrid,
         &square::Square,
+        &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
+        &svix::Svix,
+        &typeform::Typeform,
         &xero::Xero,
+        &zendesk::Zendesk,
     ]
 }
 

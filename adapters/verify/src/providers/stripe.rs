@@ -8,17 +8,19 @@ use crate::{
     Context, Outgoing, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
     body::{Fields, json_text},
     event::{is_short_text, required_event_type, unix_ms_from_rfc3339, unix_ms_from_seconds},
-    sign_stripe,
-    signature::{decode_hex_lower, hmac_sha256, parse_unix_seconds, require_fresh, require_match},
+    timed::TimedHeader,
 };
 
 /// Header that carries the time and the signatures.
 pub const SIGNATURE_HEADER: &str = "stripe-signature";
-/// Key of the signed time in the header, seconds since 1970.
-pub const TIMESTAMP_KEY: &str = "t";
-/// Key of a signature in the header, once per secret that is active at Stripe. `v0` is a test scheme that must
-/// not count, and other keys are not defined.
-pub const SIGNATURE_KEY: &str = "v1";
+/// Its form. `v0` is a test scheme that must not count, and other keys are not defined.
+pub const SIGNATURE: TimedHeader = TimedHeader {
+    name: SIGNATURE_HEADER,
+    separator: ',',
+    timestamp_key: "t",
+    signature_key: "v1",
+    joint: ".",
+};
 /// How every event id begins.
 pub const EVENT_ID_PREFIX: &str = "evt_";
 /// How the id of an account begins.
@@ -63,70 +65,15 @@ impl Provider for Stripe {
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
         request.require_media_type(MEDIA_TYPE)?;
-        verify_signature(request, settings, context.now_unix)?;
+        SIGNATURE.require(request, settings, context.now_unix)?;
         Ok(Verified::new(vec![read_event(request.body)?]))
     }
-}
-
-/// Compares before it looks at the clock, so that "stale" in a log means a true signature: a replay, or a clock
-/// that is off. The sender is told the same either way.
-fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -> Result<(), Rejection> {
-    settings.require_secrets()?;
-    let header = request.headers.signature(SIGNATURE_HEADER)?;
-    let signature = SignatureHeader::parse(header).map_err(Rejection::SignatureMalformed)?;
-    require_match(&settings.secrets, &signature.signatures, |secret| {
-        hmac_sha256(secret.expose().as_bytes(), &signed_parts(signature.timestamp, request.body))
-    })?;
-    require_fresh(signature.timestamp_unix, now_unix, settings.tolerance_seconds)
-}
-
-/// The bytes that are signed, in parts.
-pub(crate) fn signed_parts<'a>(timestamp: &'a str, body: &'a [u8]) -> [&'a [u8]; 3] {
-    [timestamp.as_bytes(), b".", body]
 }
 
 /// Signs as Stripe does, with one `v1`.
 #[must_use]
 pub fn sign(request: Outgoing, secret: &str, now_unix: i64) -> Outgoing {
-    let signature = sign_stripe(secret, now_unix, &request.body);
-    request.with_header(SIGNATURE_HEADER, signature)
-}
-
-/// The header, read. No `Debug`, since it holds signatures.
-struct SignatureHeader<'a> {
-    timestamp: &'a str,
-    timestamp_unix: i64,
-    /// Those that have the form of a digest; another one can never match.
-    signatures: Vec<[u8; 32]>,
-}
-
-impl<'a> SignatureHeader<'a> {
-    /// Reads the header, or says what is wrong with it.
-    ///
-    /// A blank anywhere is refused. Stripe sends none, and it is how two headers look that were joined into one.
-    fn parse(header: &'a str) -> Result<Self, &'static str> {
-        if !header.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err("a character that is not visible ASCII");
-        }
-        let mut timestamp = None;
-        let mut signature_count = 0_usize;
-        let mut signatures = Vec::new();
-        for (key, value) in header.split(',').filter_map(|item| item.split_once('=')) {
-            if key == TIMESTAMP_KEY && timestamp.replace(value).is_some() {
-                return Err("more than one time");
-            }
-            if key == SIGNATURE_KEY {
-                signature_count += 1;
-                signatures.extend(decode_hex_lower::<32>(value));
-            }
-        }
-        let timestamp = timestamp.ok_or("no time")?;
-        let timestamp_unix = parse_unix_seconds(timestamp).ok_or("the time is not a number of seconds")?;
-        if signature_count == 0 {
-            return Err("no v1 signature");
-        }
-        Ok(Self { timestamp, timestamp_unix, signatures })
-    }
+    SIGNATURE.sign(request, secret, now_unix)
 }
 
 /// Reads the event of a body that is known to be Stripe's.
