@@ -126,6 +126,15 @@ pub fn platform_event_type(provider: &str, provider_type: &str) -> Option<String
     (event_type.len() <= EVENT_TYPE_LENGTH_MAX).then_some(event_type)
 }
 
+/// The platform's type for an item of a batch: one whose type is missing or cannot be mapped is `<provider>.unknown`,
+/// because it must not hide the items beside it.
+#[must_use]
+pub fn platform_event_type_or_unknown(provider: &str, provider_type: Option<&str>) -> String {
+    provider_type
+        .and_then(|provider_type| platform_event_type(provider, provider_type))
+        .unwrap_or_else(|| [provider, ".unknown"].concat())
+}
+
 fn type_character(c: char) -> char {
     match c.to_ascii_lowercase() {
         allowed @ ('a'..='z' | '0'..='9' | '_' | '-') => allowed,
@@ -163,6 +172,19 @@ mod tests {
         assert_eq!(platform_event_type("stripe", ""), None);
         assert!(platform_event_type("stripe", &"a".repeat(128 - "stripe.".len())).is_some());
         assert_eq!(platform_event_type("stripe", &"a".repeat(129 - "stripe.".len())), None);
+    }
+
+    #[test]
+    fn a_type_that_is_missing_is_unknown() {
+        let long = "a".repeat(200);
+        for (provider_type, expected) in [
+            (Some("a.b"), "x.a.b"),
+            (None, "x.unknown"),
+            (Some(""), "x.unknown"),
+            (Some(&*long), "x.unknown"),
+        ] {
+            assert_eq!(platform_event_type_or_unknown("x", provider_type), expected);
+        }
     }
 
     #[test]

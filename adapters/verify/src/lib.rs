@@ -32,7 +32,7 @@ mod secrets;
 pub mod signature;
 mod signing;
 
-pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
+pub use event::{Answer, Verified, VerifiedEvent, platform_event_type, platform_event_type_or_unknown};
 pub use provider::{Context, Provider, ProviderOption, Settings};
 pub use providers::{provider, providers};
 pub use rejection::Rejection;
