@@ -31,6 +31,8 @@ mod request;
 mod secrets;
 pub mod signature;
 mod signing;
+#[cfg(test)]
+mod trial;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type, platform_event_type_or_unknown};
 pub use provider::{Context, Provider, ProviderOption, Settings};

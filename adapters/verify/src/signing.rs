@@ -3,7 +3,10 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::{providers::stripe, signature::hmac_sha256};
+use crate::{
+    providers::{slack, stripe},
+    signature::{V0_PREFIX, hmac_sha256, v0_parts},
+};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +47,21 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] = &[("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] = &[("slack", slack::sign), ("stripe", stripe::sign)];
+
+/// Signs by the scheme `v0` of [`require_v0`](crate::signature::require_v0).
+pub(crate) fn sign_v0(
+    request: Outgoing,
+    secret: &str,
+    now_unix: i64,
+    signature_header: &'static str,
+    timestamp_header: &'static str,
+) -> Outgoing {
+    let timestamp = now_unix.to_string();
+    let digest = hmac_sha256(secret.as_bytes(), &v0_parts(&timestamp, &request.body));
+    let signature = [V0_PREFIX, &hex::encode(digest)].concat();
+    request.with_header(timestamp_header, timestamp).with_header(signature_header, signature)
+}
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]
