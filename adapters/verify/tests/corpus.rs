@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["slack", "stripe",];
+corpus!["slack", "stripe", "zoom",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -2,13 +2,14 @@
 
 pub mod slack;
 pub mod stripe;
+pub mod zoom;
 
 use crate::Provider;
 
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&slack::Slack, &stripe::Stripe]
+    &[&slack::Slack, &stripe::Stripe, &zoom::Zoom]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
