@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{slack, stripe, zoom},
+    providers::{linear, slack, stripe, zoom},
     signature::{V0_PREFIX, hmac_sha256, v0_parts},
 };
 
@@ -47,7 +47,8 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] = &[("slack", slack::sign), ("stripe", stripe::sign), ("zoom", zoom::sign)];
+const SIGNERS: &[(&str, Sign)] =
+    &[("linear", linear::sign), ("slack", slack::sign), ("stripe", stripe::sign), ("zoom", zoom::sign)];
 
 /// Signs by the scheme `v0` of [`require_v0`](crate::signature::require_v0).
 pub(crate) fn sign_v0(

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["slack", "stripe", "zoom",];
+corpus!["linear", "slack", "stripe", "zoom",];
 
 /// One line of the corpus.
 struct Case(Value);

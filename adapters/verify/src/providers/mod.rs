@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod linear;
 pub mod slack;
 pub mod stripe;
 pub mod zoom;
@@ -9,7 +10,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&slack::Slack, &stripe::Stripe, &zoom::Zoom]
+    &[&linear::Linear, &slack::Slack, &stripe::Stripe, &zoom::Zoom]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
