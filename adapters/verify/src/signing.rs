@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{linear, slack, stripe, zoom},
+    providers::{hubspot, linear, slack, stripe, zoom},
     signature::{V0_PREFIX, hmac_sha256, v0_parts},
 };
 
@@ -47,8 +47,13 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] =
-    &[("linear", linear::sign), ("slack", slack::sign), ("stripe", stripe::sign), ("zoom", zoom::sign)];
+const SIGNERS: &[(&str, Sign)] = &[
+    ("hubspot", hubspot::sign),
+    ("linear", linear::sign),
+    ("slack", slack::sign),
+    ("stripe", stripe::sign),
+    ("zoom", zoom::sign),
+];
 
 /// Signs by the scheme `v0` of [`require_v0`](crate::signature::require_v0).
 pub(crate) fn sign_v0(

@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod hubspot;
 pub mod linear;
 pub mod slack;
 pub mod stripe;
@@ -10,7 +11,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&linear::Linear, &slack::Slack, &stripe::Stripe, &zoom::Zoom]
+    &[&hubspot::HubSpot, &linear::Linear, &slack::Slack, &stripe::Stripe, &zoom::Zoom]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
