@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{hubspot, linear, slack, stripe, twitter_x, zoom},
+    providers::{hubspot, linear, slack, stripe, trello, twitter_x, zoom},
     signature::{V0_PREFIX, hmac_sha256, v0_parts},
 };
 
@@ -52,6 +52,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("linear", linear::sign),
     ("slack", slack::sign),
     ("stripe", stripe::sign),
+    ("trello", trello::sign),
     ("twitter_x", twitter_x::sign),
     ("zoom", zoom::sign),
 ];

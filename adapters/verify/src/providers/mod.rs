@@ -4,6 +4,7 @@ pub mod hubspot;
 pub mod linear;
 pub mod slack;
 pub mod stripe;
+pub mod trello;
 pub mod twitter_x;
 pub mod zoom;
 
@@ -12,7 +13,15 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&hubspot::HubSpot, &linear::Linear, &slack::Slack, &stripe::Stripe, &twitter_x::TwitterX, &zoom::Zoom]
+    &[
+        &hubspot::HubSpot,
+        &linear::Linear,
+        &slack::Slack,
+        &stripe::Stripe,
+        &trello::Trello,
+        &twitter_x::TwitterX,
+        &zoom::Zoom,
+    ]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
