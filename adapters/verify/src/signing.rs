@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{hubspot, linear, slack, stripe, trello, twitter_x, zoom},
+    providers::{asana, hubspot, linear, slack, stripe, trello, twitter_x, zoom},
     signature::{V0_PREFIX, hmac_sha256, v0_parts},
 };
 
@@ -48,6 +48,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 }
 
 const SIGNERS: &[(&str, Sign)] = &[
+    ("asana", asana::sign),
     ("hubspot", hubspot::sign),
     ("linear", linear::sign),
     ("slack", slack::sign),

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["hubspot", "linear", "slack", "stripe", "trello", "twitter_x", "zoom",];
+corpus!["asana", "hubspot", "linear", "slack", "stripe", "trello", "twitter_x", "zoom",];
 
 /// One line of the corpus.
 struct Case(Value);

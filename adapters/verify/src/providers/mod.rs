@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod asana;
 pub mod hubspot;
 pub mod linear;
 pub mod slack;
@@ -14,6 +15,7 @@ use crate::Provider;
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
+        &asana::Asana,
         &hubspot::HubSpot,
         &linear::Linear,
         &slack::Slack,
