@@ -12,7 +12,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Rejection, event::is_short_text, limits::JSON_DEPTH_MAX};
+use crate::{
+    Rejection,
+    event::{checked_unix_ms, is_short_text, unix_ms_from_rfc3339, unix_ms_from_seconds},
+    limits::JSON_DEPTH_MAX,
+};
 
 /// The body as text, without the JSON white space around it. It still has to be parsed; [`Fields::read`] does.
 ///
@@ -63,6 +67,38 @@ pub fn items(text: &str) -> Result<Vec<&str>, Rejection> {
     let items: Vec<&RawValue> =
         serde_json::from_str(text).map_err(|_| Rejection::Unreadable("not a JSON array"))?;
     Ok(items.into_iter().map(RawValue::get).collect())
+}
+
+/// All fields of a JSON object in order: names decoded, values still as the text that came. For the providers that
+/// say with a field's name what is in it; where names are known, [`Fields::read`] is the tool.
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when the text is not one JSON object.
+pub fn members(text: &str) -> Result<Vec<(String, &str)>, Rejection> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    deserializer
+        .deserialize_map(Members)
+        .and_then(|members| deserializer.end().map(|()| members))
+        .map_err(|_| Rejection::Unreadable("not a JSON object"))
+}
+
+/// Deserializes an object into its fields, in order.
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Vec<(String, &'de str)>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
+        let mut members = Vec::new();
+        while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+            members.push((name, value.get()));
+        }
+        Ok(members)
+    }
 }
 
 /// Some fields of a JSON object, each still as the text that came; by default, those of an empty object.
@@ -139,6 +175,49 @@ impl<'a> Fields<'a> {
         self.lenient::<String>(name).filter(|text| is_short_text(text))
     }
 
+    /// An id: a text of 1–200 visible ASCII characters, or a whole number, of which the digits are taken as they came.
+    /// `None` when it is absent or `null`.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is anything else.
+    pub fn id_or_number(&self, name: &str) -> Result<Option<String>, Rejection> {
+        let Some(text) = self.raw(name) else {
+            return Ok(None);
+        };
+        let id = if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            Some(text.to_owned())
+        } else {
+            serde_json::from_str::<String>(text).ok()
+        };
+        let id = id.filter(|id| is_short_text(id));
+        id.map(Some).ok_or(Rejection::Unreadable("an id is neither a short text nor a number"))
+    }
+
+    /// The same where it is a convenience: `None` also when it is anything else.
+    #[must_use]
+    pub fn text_or_number(&self, name: &str) -> Option<String> {
+        self.id_or_number(name).ok().flatten()
+    }
+
+    /// A time that is a count of milliseconds since 1970, as a number or a text of digits, in milliseconds since
+    /// 1970; `None` when it is not one or lies outside of the years 1970 to 9999.
+    #[must_use]
+    pub fn time_in_ms(&self, name: &str) -> Option<i64> {
+        self.text_or_number(name)?.parse().ok().and_then(checked_unix_ms)
+    }
+
+    /// A time that is a count of seconds since 1970, in milliseconds since 1970 and under the same conditions.
+    #[must_use]
+    pub fn time_in_seconds(&self, name: &str) -> Option<i64> {
+        self.text_or_number(name)?.parse().ok().and_then(unix_ms_from_seconds)
+    }
+
+    /// A time that is a text by RFC 3339, in milliseconds since 1970 and under the same conditions.
+    #[must_use]
+    pub fn time_in_rfc3339(&self, name: &str) -> Option<i64> {
+        unix_ms_from_rfc3339(&self.lenient::<String>(name)?)
+    }
+
     /// Fields of a field that is an object itself; `None` when it is not.
     #[must_use]
     pub fn object(&self, name: &str, names: &'static [&'static str]) -> Option<Self> {
@@ -210,6 +289,7 @@ impl Visitor<'_> for WantedKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::OCCURRED_AT_UNIX_MS_MAX;
 
     const NAMES: &[&str] = &["id", "n", "sub"];
 
@@ -288,6 +368,65 @@ mod tests {
             assert_eq!(items(text), None, "{text}");
         }
         assert_eq!(Fields::default().raw("n"), None);
+    }
+
+    #[test]
+    fn members_keep_their_order_and_text() {
+        let text = r#" {"b":[ 1 ],"\u0061":null,"b":"x"} "#;
+        let expected = [("b", "[ 1 ]"), ("a", "null"), ("b", r#""x""#)];
+        let found = members(text).unwrap();
+        assert!(found.iter().map(|(name, value)| (name.as_str(), *value)).eq(expected), "{found:?}");
+        for text in ["", "[]", "{} {}", r#"{"a":}"#] {
+            assert!(members(text).is_err(), "{text}");
+        }
+    }
+
+    fn field(value: &str) -> String {
+        format!(r#"{{"n":{value}}}"#)
+    }
+
+    #[test]
+    fn ids_are_short_texts_or_numbers() {
+        for (value, id) in [
+            (r#""a-1""#, Ok(Some("a-1"))),
+            ("12345678901234567890", Ok(Some("12345678901234567890"))),
+            ("null", Ok(None)),
+            (r#""""#, Err(())),
+            (r#""a b""#, Err(())),
+            ("-1", Err(())),
+            ("1.0", Err(())),
+            ("1e3", Err(())),
+            ("true", Err(())),
+            ("{}", Err(())),
+        ] {
+            let text = field(value);
+            let fields = Fields::read(&text, NAMES).unwrap();
+            let found = fields.id_or_number("n");
+            assert_eq!(found.as_ref().map(Option::as_deref).map_err(|_| ()), id, "{value}");
+            assert_eq!(fields.text_or_number("n").as_deref(), id.ok().flatten(), "{value}");
+        }
+    }
+
+    #[test]
+    fn times_come_in_three_forms() {
+        for (value, ms, seconds, rfc3339) in [
+            ("1767237942", Some(1_767_237_942), Some(1_767_237_942_000), None),
+            (r#""1767237942""#, Some(1_767_237_942), Some(1_767_237_942_000), None),
+            ("253402300799999", Some(OCCURRED_AT_UNIX_MS_MAX), None, None),
+            ("253402300800000", None, None, None),
+            ("9223372036854775807", None, None, None),
+            ("-1", None, None, None),
+            ("1.5", None, None, None),
+            (r#""2026-01-01T03:25:42.123Z""#, None, None, Some(1_767_237_942_123)),
+            (r#""2026-01-01T04:25:42+01:00""#, None, None, Some(1_767_237_942_000)),
+            (r#""1969-12-31T23:59:59Z""#, None, None, None),
+            (r#""2026-01-01""#, None, None, None),
+        ] {
+            let text = field(value);
+            let fields = Fields::read(&text, NAMES).unwrap();
+            let found = (fields.time_in_ms("n"), fields.time_in_seconds("n"), fields.time_in_rfc3339("n"));
+            assert_eq!(found, (ms, seconds, rfc3339), "{value}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use crate::Rejection;
+use crate::{Rejection, event::is_short_text};
 
 /// The fields of a form in the order in which they came, decoded.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +45,13 @@ impl<'a> Form<'a> {
         Ok(value)
     }
 
+    /// A field that is a convenience: `None` also when it is there twice or not a short text.
+    #[must_use]
+    pub fn short_text(&self, name: &str) -> Option<String> {
+        let value = self.single(name).ok().flatten();
+        value.filter(|value| is_short_text(value)).map(str::to_owned)
+    }
+
     /// The form as a JSON object: each field a text, one that is there more than once a list of texts.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -71,6 +78,10 @@ mod tests {
         assert_eq!(form.to_json(), r#"{"a":"é","b":["2 2","3","\""],"c":"","d":""}"#);
         assert_eq!((form.single("a"), form.single("x")), (Ok(Some("é")), Ok(None)));
         assert!(form.single("b").is_err());
+        assert_eq!((form.short_text("b"), form.short_text("c"), form.short_text("a")), (None, None, None));
+        assert_eq!(form.short_text("d").as_deref(), None);
+        let form = Form::read(b"a=T1").unwrap();
+        assert_eq!(form.short_text("a").as_deref(), Some("T1"));
     }
 
     #[test]

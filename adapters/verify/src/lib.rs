@@ -41,6 +41,8 @@ pub mod standard;
 #[cfg(test)]
 mod testing;
 pub mod timed;
+#[cfg(test)]
+mod trial;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
 pub use generic::{Generic, SchemeError};

@@ -82,6 +82,15 @@ pub struct ProviderOption {
     pub help: &'static str,
 }
 
+impl ProviderOption {
+    /// The address that the provider calls, for those that sign it.
+    pub const URL: Self = Self {
+        name: "url",
+        is_required: false,
+        help: "the endpoint's address as the provider knows it, if requests arrive here under another one",
+    };
+}
+
 /// How one endpoint is set up.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -112,6 +121,12 @@ impl Settings {
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.get(name).map(String::as_str).filter(|value| !value.trim().is_empty())
+    }
+
+    /// The address that the provider signed: [`ProviderOption::URL`] if configured, else that of the request.
+    #[must_use]
+    pub fn signed_url<'a>(&'a self, request: &Request<'a>) -> &'a str {
+        self.option(ProviderOption::URL.name).unwrap_or(request.url)
     }
 
     /// Whether there is a secret at all.

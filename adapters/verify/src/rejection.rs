@@ -48,8 +48,8 @@ pub enum Rejection {
     /// The key that the provider publishes could not be had.
     #[error("the provider's key could not be fetched")]
     KeyUnavailable,
-    /// A handshake without the token that was agreed on.
-    #[error("the handshake does not bring the configured token")]
+    /// A handshake without the token that was agreed on, or to an endpoint that is not set up for one.
+    #[error("the handshake is not one that the endpoint is set up for")]
     HandshakeRefused,
 }
 

@@ -1,6 +1,6 @@
 //! The request as it arrived, and the few questions that every provider asks about it.
 
-use crate::Rejection;
+use crate::{Rejection, form::Form};
 
 /// A request as it arrived. Nothing in it is trusted.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub struct Request<'a> {
     pub body: &'a [u8],
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
     /// Refuses every method but `expected`.
     ///
     /// # Errors
@@ -30,10 +30,29 @@ impl Request<'_> {
     /// # Errors
     /// [`Rejection::UnsupportedMediaType`], also when the header is there twice.
     pub fn require_media_type(&self, expected: &str) -> Result<(), Rejection> {
+        self.require_media_type_among(&[expected])
+    }
+
+    /// Refuses a content type that is none of `expected`, in the same way. Which one it is is not told: the header
+    /// is not signed, so a provider with two kinds of body has to tell them apart by the body.
+    ///
+    /// # Errors
+    /// [`Rejection::UnsupportedMediaType`].
+    pub fn require_media_type_among(&self, expected: &[&str]) -> Result<(), Rejection> {
         let header = self.headers.single("content-type").map_err(|_| Rejection::UnsupportedMediaType)?;
         let Some(value) = header else { return Ok(()) };
         let media_type = value.split(';').next().unwrap_or_default().trim();
-        if media_type.eq_ignore_ascii_case(expected) { Ok(()) } else { Err(Rejection::UnsupportedMediaType) }
+        let is_expected = expected.iter().any(|expected| media_type.eq_ignore_ascii_case(expected));
+        if is_expected { Ok(()) } else { Err(Rejection::UnsupportedMediaType) }
+    }
+
+    /// The parameters in the query of the URL, which is written like a form; empty when there is no query.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when they are not UTF-8.
+    pub fn query(&self) -> Result<Form<'a>, Rejection> {
+        let url = self.url.split('#').next().unwrap_or_default();
+        Form::read(url.split_once('?').map_or("", |(_, query)| query).as_bytes())
     }
 }
 
@@ -133,5 +152,28 @@ mod tests {
         }
         let twice = [("content-type", "application/json"), ("content-type", "application/json")];
         assert_eq!(check(&twice), Err(Rejection::UnsupportedMediaType));
+    }
+
+    #[test]
+    fn a_media_type_may_be_one_of_several() {
+        for (media_type, passes) in [("a/b", true), ("C/D; q=1", true), ("a/d", false), ("", false)] {
+            let headers = Headers::from_iter([("content-type", media_type)]);
+            let request = Request { method: "POST", url: "", headers: &headers, body: b"" };
+            assert_eq!(request.require_media_type_among(&["a/b", "c/d"]).is_ok(), passes, "{media_type}");
+        }
+    }
+
+    #[test]
+    fn the_query_is_read_like_a_form() {
+        for (url, a) in [
+            ("https://x.test/p?a=%201&b=2", Some(" 1")),
+            ("https://x.test/p?b=?&a=1#a=2", Some("1")),
+            ("https://x.test/p#?a=1", None),
+            ("https://x.test/a=1", None),
+            ("", None),
+        ] {
+            let request = Request { method: "GET", url, headers: &Headers::default(), body: b"" };
+            assert_eq!(request.query().unwrap().single("a"), Ok(a), "{url}");
+        }
     }
 }

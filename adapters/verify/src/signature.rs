@@ -12,7 +12,10 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::{Rejection, Request, Secret, Secrets};
+use crate::{Rejection, Request, Secret, Secrets, Settings, event::is_short_text};
+
+/// Version in front of a signature of the scheme `v0`, with its sign.
+pub const V0_PREFIX: &str = "v0=";
 
 /// HMAC-SHA256 over the concatenation of `parts`, which are never copied together.
 #[must_use]
@@ -110,7 +113,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// SHA-256 as lower-case hex: how a long text becomes part of an identity.
 #[must_use]
-pub fn sha256_hex(bytes: &[u8]) -> String {
+pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
@@ -118,6 +121,67 @@ pub fn sha256_hex(bytes: &[u8]) -> String {
 #[must_use]
 pub fn encode_base64(bytes: &[u8]) -> String {
     BASE64.encode(bytes)
+}
+
+/// Refuses a signature that is not HMAC-SHA256 over the concatenation of `signed` with the text of one of the secrets,
+/// and says which secret it was, for answers that have to be made with the same one. All secrets are tried.
+///
+/// # Errors
+/// [`Rejection::NoSecret`] or [`Rejection::SignatureMismatch`].
+pub fn require_hmac_sha256<'s>(
+    secrets: &'s Secrets,
+    offered: &[u8; 32],
+    signed: &[&[u8]],
+) -> Result<&'s Secret, Rejection> {
+    if secrets.is_empty() {
+        return Err(Rejection::NoSecret);
+    }
+    let fitting = secrets.iter().fold(None, |fitting, secret| {
+        let digest = hmac_sha256(secret.expose().as_bytes(), signed);
+        if any_equal(&digest, std::slice::from_ref(offered)) { Some(secret) } else { fitting }
+    });
+    fitting.ok_or(Rejection::SignatureMismatch)
+}
+
+/// Refuses a request that is not signed, freshly, by the scheme `v0`, which is Slack's and Zoom's: one header has
+/// `v0=<hex>`, another one the time in seconds since 1970, and the digest is HMAC-SHA256 over `v0:<time>:<body>`,
+/// keyed with the secret's text. Says which secret it was.
+///
+/// # Errors
+/// [`Rejection::NoSecret`] and all of those about signatures.
+pub fn require_v0<'s>(
+    request: &Request<'_>,
+    settings: &'s Settings,
+    now_unix: i64,
+    signature_header: &str,
+    timestamp_header: &str,
+) -> Result<&'s Secret, Rejection> {
+    settings.require_secrets()?;
+    let signature = request.headers.signature(signature_header)?;
+    let timestamp = request.headers.signature(timestamp_header)?;
+    let offered = signature.strip_prefix(V0_PREFIX).and_then(decode_hex_lower::<32>);
+    let offered = offered.ok_or(Rejection::SignatureMalformed("not `v0=` and 64 lower-case hex digits"))?;
+    let signed_unix = parse_unix_seconds(timestamp)
+        .ok_or(Rejection::SignatureMalformed("the timestamp is not a count of seconds"))?;
+    let secret = require_hmac_sha256(&settings.secrets, &offered, &v0_parts(timestamp, request.body))?;
+    require_fresh(signed_unix, now_unix, settings.tolerance_seconds)?;
+    Ok(secret)
+}
+
+/// The bytes that the scheme `v0` signs, in parts.
+pub(crate) fn v0_parts<'a>(timestamp: &'a str, body: &'a [u8]) -> [&'a [u8]; 4] {
+    [b"v0:", timestamp.as_bytes(), b":", body]
+}
+
+/// Whether a text may be taken for a challenge that is answered with its digest under the secret: 1–200 ASCII letters,
+/// digits and `-._~+/=`, which all forms of base64 and UUIDs are made of.
+///
+/// The digest of anything else is not given away. Where a challenge is not signed, or signed under the same key as
+/// bodies, somebody who may choose it freely would choose a body, and send that with the answer as its signature.
+#[must_use]
+pub fn is_challenge(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+    is_short_text(text) && text.bytes().all(is_plain)
 }
 
 /// Refuses a time outside of the tolerance. It is asked after the signature was found right, so that "stale" in a log
@@ -285,6 +349,28 @@ mod tests {
             assert_eq!(require_equal(&secrets, offered), Err(Rejection::SignatureMismatch), "{offered}");
         }
         assert_eq!(require_equal(&Secrets::default(), ""), Err(Rejection::NoSecret));
+    }
+
+    #[test]
+    fn the_secret_that_fits_is_told() {
+        let secrets = Secrets::from_list(["one", "two", "three"]);
+        let offered = hmac_sha256(b"two", &[b"body"]);
+        let fitting = require_hmac_sha256(&secrets, &offered, &[b"bo", b"dy"]).map(Secret::expose);
+        assert_eq!(fitting, Ok("two"));
+        let refused = |secrets: &Secrets, body: &[u8]| require_hmac_sha256(secrets, &offered, &[body]).err();
+        assert_eq!(refused(&secrets, b"bodies"), Some(Rejection::SignatureMismatch));
+        assert_eq!(refused(&Secrets::from_list(["one"]), b"body"), Some(Rejection::SignatureMismatch));
+        assert_eq!(refused(&Secrets::default(), b"body"), Some(Rejection::NoSecret));
+    }
+
+    #[test]
+    fn a_challenge_is_never_a_body() {
+        for text in ["a", "9b4507b3-9040-4669", "AP_-~.+/8==", &"a".repeat(200)] {
+            assert!(is_challenge(text), "{text}");
+        }
+        for text in ["", "{}", "[1]", "v0:1:x", "a b", "a\"", "é", "a\n", "a&b", "a%20", &"a".repeat(201)] {
+            assert!(!is_challenge(text), "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! these.
 
 use crate::providers;
+use crate::signature::{V0_PREFIX, hmac_sha256, v0_parts};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,22 +47,43 @@ pub fn signer(provider: &str) -> Option<Sign> {
 
 const SIGNERS: &[(&str, Sign)] = &[
     ("adyen", providers::adyen::sign),
+    ("asana", providers::asana::sign),
     ("calendly", providers::calendly::sign),
     ("coinbase_commerce", providers::coinbase_commerce::sign),
+    ("hubspot", providers::hubspot::sign),
     ("intercom", providers::intercom::sign),
     ("lemonsqueezy", providers::lemonsqueezy::sign),
     ("line", providers::line::sign),
+    ("linear", providers::linear::sign),
     ("openai", providers::openai::sign),
     ("paddle", providers::paddle::sign),
     ("razorpay", providers::razorpay::sign),
+    ("slack", providers::slack::sign),
     ("square", providers::square::sign),
     ("standardwebhooks", providers::standardwebhooks::sign),
     ("stripe", providers::stripe::sign),
     ("svix", providers::svix::sign),
+    ("trello", providers::trello::sign),
+    ("twitter_x", providers::twitter_x::sign),
     ("typeform", providers::typeform::sign),
     ("xero", providers::xero::sign),
     ("zendesk", providers::zendesk::sign),
+    ("zoom", providers::zoom::sign),
 ];
+
+/// Signs by the scheme `v0` of [`require_v0`](crate::signature::require_v0).
+pub(crate) fn sign_v0(
+    request: Outgoing,
+    secret: &str,
+    now_unix: i64,
+    signature_header: &'static str,
+    timestamp_header: &'static str,
+) -> Outgoing {
+    let timestamp = now_unix.to_string();
+    let digest = hmac_sha256(secret.as_bytes(), &v0_parts(&timestamp, &request.body));
+    let signature = [V0_PREFIX, &hex::encode(digest)].concat();
+    request.with_header(timestamp_header, timestamp).with_header(signature_header, signature)
+}
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

@@ -1,27 +1,34 @@
 //! All providers, one file each, by name.
 
 pub mod adyen;
+pub mod asana;
 pub mod aws_sns;
 pub mod calendly;
 pub mod coinbase_commerce;
 pub mod discord;
 pub mod google_pubsub;
+pub mod hubspot;
 pub mod intercom;
 pub mod lemonsqueezy;
 pub mod line;
+pub mod linear;
 pub mod openai;
 pub mod paddle;
 pub mod paypal;
 pub mod plaid;
 pub mod razorpay;
 pub mod sendgrid;
+pub mod slack;
 pub mod square;
 pub mod standardwebhooks;
 pub mod stripe;
 pub mod svix;
+pub mod trello;
+pub mod twitter_x;
 pub mod typeform;
 pub mod xero;
 pub mod zendesk;
+pub mod zoom;
 
 use crate::Provider;
 
@@ -30,27 +37,34 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &adyen::Adyen,
+        &asana::Asana,
         &aws_sns::AwsSns,
         &calendly::Calendly,
         &coinbase_commerce::CoinbaseCommerce,
         &discord::Discord,
         &google_pubsub::GooglePubSub,
+        &hubspot::HubSpot,
         &intercom::Intercom,
         &lemonsqueezy::LemonSqueezy,
         &line::Line,
+        &linear::Linear,
         &openai::OpenAi,
         &paddle::Paddle,
         &paypal::PayPal,
         &plaid::Plaid,
         &razorpay::Razorpay,
         &sendgrid::SendGrid,
+        &slack::Slack,
         &square::Square,
         &standardwebhooks::StandardWebhooks,
         &stripe::Stripe,
         &svix::Svix,
+        &trello::Trello,
+        &twitter_x::TwitterX,
         &typeform::Typeform,
         &xero::Xero,
         &zendesk::Zendesk,
+        &zoom::Zoom,
     ]
 }
 
