@@ -1,52 +1,65 @@
-//! The keeper Worker: it watches over what the others leave behind. Every minute it tells operators of failures, and
-//! every night it moves old events to the archive. Each cron expression of its config is one duty, with a module of its
-//! own around a function of `swarm-domain`.
+//! The keeper Worker: every night it moves old events that are done to the archive, and clears away what nobody needs any
+//! more.
 //!
-//! It is a Worker of its own because it must tell of a sweeper that has stopped, and because no other may delete.
-
-mod alerts;
-mod retention;
+//! It is a Worker of its own because no other one may delete.
 
 use serde_json::json;
+use swarm_cloudflare::clock::random_token;
 use swarm_cloudflare::log::Log;
-use swarm_cloudflare::{Bindings, Misconfigured, inbox, js};
+use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, cron};
+use swarm_domain::limits::{RETENTION_EVENTS_DEFAULT, RETENTION_SECONDS_DEFAULT};
+use swarm_domain::ports::Clock;
+use swarm_domain::retention::{Periods, Retained, Retention};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
-// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs
-// it.
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
 use worker as _;
 
 const LOG: Log = Log::new("swarm-keeper");
 
-/// The cron expression of alerts; every other one is retention's, which may run as often as a deployment needs.
-const EVERY_MINUTE: &str = "* * * * *";
-
 /// The cron handler.
 #[wasm_bindgen]
 pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
-    if !inbox::is_scheduled_event(&event) {
-        return Err(js::error("only the runtime may call scheduled()"));
-    }
-    let cron = js::text(&event, "cron").unwrap_or_default();
-    let bindings = Bindings::new(env);
-    let done =
-        if cron == EVERY_MINUTE { alerts::run(&bindings).await } else { retention::run(&bindings).await };
-    if let Err(Misconfigured(problem)) = done {
-        LOG.error("a cron could not run", json!({ "cron": cron, "error": problem }));
-    }
-    Ok(JsValue::UNDEFINED)
+    cron::run(&event, env, &LOG, async |_, bindings| keep(bindings).await).await
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Works for `RETENTION_SECONDS` on at most `RETENTION_EVENTS` events; `RETENTION` says how long they are kept.
+async fn keep(bindings: &Bindings) -> Result<(), Misconfigured> {
+    let seconds = bindings.number_var("RETENTION_SECONDS", RETENTION_SECONDS_DEFAULT)?;
+    let events = bindings.number_var("RETENTION_EVENTS", RETENTION_EVENTS_DEFAULT)?;
+    let periods = match bindings.optional_json_var("RETENTION")? {
+        Some(json) => Periods::parse(&json).map_err(|error| Misconfigured(format!("RETENTION: {error}")))?,
+        None => Periods::default(),
+    };
+    let retention = Retention {
+        ledger: &bindings.ledger()?,
+        blobs: &bindings.blobs()?,
+        clock: &SystemClock,
+        periods: &periods,
+    };
+    let deadline = SystemClock.now().plus_ms(seconds.saturating_mul(1000));
+    report(&retention.run(&random_token(), deadline, events.unsigned_abs()).await);
+    Ok(())
+}
 
-    #[test]
-    fn the_config_has_both_duties() {
-        let config = include_str!("../../wrangler/keeper.jsonc");
-        let crons = config.split_once("\"crons\":").unwrap().1.split_once(']').unwrap().0;
-        let crons: Vec<&str> = crons.split('"').skip(1).step_by(2).collect();
-        assert_eq!(crons.first(), Some(&EVERY_MINUTE));
-        assert!(crons.len() > 1 && crons.iter().filter(|cron| **cron == EVERY_MINUTE).count() == 1);
+fn report(retained: &Retained) {
+    for error in &retained.errors {
+        LOG.error("something could not be archived", json!({ "error": error.to_string() }));
     }
+    if retained.busy {
+        return LOG.info("another run of retention is at work", json!({}));
+    }
+    LOG.info(
+        "archived and deleted",
+        json!({
+            "events": retained.events,
+            "parts": retained.parts,
+            "bytes": retained.bytes,
+            "kept": retained.kept,
+            "payloads": retained.payloads,
+            "alerts": retained.alerts,
+            "replays": retained.replays,
+            "finished": retained.finished,
+        }),
+    );
 }

@@ -4,9 +4,8 @@
 mod replays;
 mod sweep;
 
-use serde_json::json;
 use swarm_cloudflare::log::Log;
-use swarm_cloudflare::{Bindings, Misconfigured, inbox, js};
+use swarm_cloudflare::{Bindings, Misconfigured, cron};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
@@ -21,14 +20,7 @@ const EVERY_MINUTE: &str = "* * * * *";
 /// The cron handler.
 #[wasm_bindgen]
 pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
-    if !inbox::is_scheduled_event(&event) {
-        return Err(js::error("only the runtime may call scheduled()"));
-    }
-    let cron = js::text(&event, "cron").unwrap_or_default();
-    if let Err(Misconfigured(problem)) = run(&cron, &Bindings::new(env)).await {
-        LOG.error("a cron could not run", json!({ "cron": cron, "error": problem }));
-    }
-    Ok(JsValue::UNDEFINED)
+    cron::run(&event, env, &LOG, run).await
 }
 
 async fn run(cron: &str, bindings: &Bindings) -> Result<(), Misconfigured> {

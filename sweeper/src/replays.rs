@@ -1,10 +1,10 @@
 //! Every minute: works on the replays of many that operators have asked for.
 
-use futures_util::future::join_all;
 use serde_json::json;
 use swarm_cloudflare::clock::random_token;
 use swarm_cloudflare::{Bindings, Misconfigured, SystemClock};
 use swarm_domain::incident::OperationError;
+use swarm_domain::join::join_all;
 use swarm_domain::limits::REPLAY_SECONDS_DEFAULT;
 use swarm_domain::ports::Clock;
 use swarm_domain::replay::{Job, Jobs, Replayer};
@@ -40,7 +40,7 @@ fn report(replay_id: &str, answer: Result<Job, OperationError>) {
             "worked on a replay",
             json!({
                 "replayId": replay_id,
-                "status": job.status,
+                "status": job.status.name(),
                 "total": job.total,
                 "moved": job.moved,
                 "skipped": job.skipped,

@@ -22,11 +22,11 @@ before(async () => {
   [slack, pager] = [await startSink(), await startSink()];
   stack = await startStack({
     shards: SHARDS,
-    extra: ["keeper", "cockpit"],
-    watched: ["keeper"],
+    extra: ["alerter", "keeper", "cockpit"],
+    watched: ["alerter"],
     change: {
       cockpit: (worker) => (worker.vars = { OPERATOR_TOKENS: operatorTokens() }),
-      keeper: (worker) =>
+      alerter: (worker) =>
         Object.assign(worker.vars, {
           ALERT_SINKS: [
             { name: "ops", kind: "slack", url_secret: "OPS_URL" },
@@ -53,7 +53,7 @@ beforeEach(() => {
 });
 
 const stored = (ms) => new Date(ms).toISOString().replace("T", " ").replace("Z", "");
-const alert = () => stack.server.getWorker("swarm-keeper").scheduled({ cron: "* * * * *" });
+const alert = () => stack.server.getWorker("swarm-alerter").scheduled({ cron: "* * * * *" });
 const retain = () => stack.server.getWorker("swarm-keeper").scheduled({ cron: "17 3 * * *" });
 const first = () => ledger.databases[0];
 
@@ -162,10 +162,10 @@ test("what nobody sends is told of", async () => {
 
 test("a database that does not answer loses no alert", async () => {
   await report("broken", 2);
-  const keeper = stack.watch("swarm-keeper");
-  await keeper.fault({ binding: "LEDGER_00", sql: "INSERT INTO alerts", kind: "lose", times: 2 });
+  const alerter = stack.watch("swarm-alerter");
+  await alerter.fault({ binding: "LEDGER_00", sql: "INSERT INTO alerts", kind: "lose", times: 2 });
   await alert();
-  await keeper.reset();
+  await alerter.reset();
   await ledger.all("UPDATE lanes SET until = ?", LONG_AGO);
   await alert();
   assert.equal((await alerted("broken")).length, 2);

@@ -18,6 +18,8 @@ pub enum Bench {
     AdapterCpu,
     /// What a backlog costs the sweeper, from 1,000 to 100,000 dispatches.
     Sweeper,
+    /// Whether a replay of 10,000 incidents obeys its rate, and what it does to live events.
+    Replay,
 }
 
 impl Bench {
@@ -26,6 +28,7 @@ impl Bench {
             Self::Throughput => "bench/throughput.mjs",
             Self::AdapterCpu => "bench/adapter-cpu.mjs",
             Self::Sweeper => "bench/sweeper.mjs",
+            Self::Replay => "bench/replay.mjs",
         }
     }
 }

@@ -97,5 +97,5 @@ fn deploy(workspace: &Workspace, tools: &Tools) -> Result<()> {
         step.done("can be deployed");
     }
     fs::remove_dir_all(&bundles)?;
-    sizes::print(workspace)
+    sizes::check(workspace)
 }

@@ -1,5 +1,6 @@
 //! One request of an operator, with what its handler needs.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use swarm_cloudflare::clock::random_token;
@@ -61,6 +62,14 @@ impl<'a> Call<'a> {
             str::from_utf8(&bytes).map_err(|_| Refusal::Invalid("the body is not UTF-8".to_owned()))?;
         let text = if text.trim_ascii().is_empty() { "{}" } else { text };
         serde_json::from_str(text).map_err(|error| Refusal::Invalid(format!("the body: {error}")))
+    }
+
+    /// Makes sure that the body says nothing.
+    pub async fn no_body(&self) -> Result<(), Refusal> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        self.body::<Nothing>().await.map(|_| ())
     }
 
     /// What the operator does, under an id of its own.

@@ -22,10 +22,6 @@ struct Decision {
     note: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
-
 /// A page of incidents, newest first.
 pub async fn list(call: &Call<'_>) -> Result<Body, Refusal> {
     let query = Query::parse(call.query, &PARAMETERS)?;
@@ -70,7 +66,7 @@ pub async fn ignore(call: &Call<'_>, id: &str) -> Result<Body, Refusal> {
 
 /// Sends an incident's event once more.
 pub async fn replay(call: &Call<'_>, id: &str) -> Result<Body, Refusal> {
-    let Nothing {} = call.body().await?;
+    call.no_body().await?;
     let replayed = call.replayer().replay_one(id, &call.operation(None)).await?;
     call.log("replay", id);
     if let Some(error) = replayed.unrecorded {

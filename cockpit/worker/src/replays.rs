@@ -1,12 +1,12 @@
 //! `/api/v1/replays`.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use swarm_cloudflare::D1Shard;
 use swarm_cloudflare::clock::random_token;
 use swarm_domain::incident::FilterInput;
 use swarm_domain::limits::REPLAY_CALL_MS_MAX;
-use swarm_domain::replay::{JobRequest, Jobs, Of};
+use swarm_domain::replay::{Job, JobRequest, Jobs, Of};
 
 use crate::answer::{Body, body};
 use crate::call::Call;
@@ -26,13 +26,14 @@ struct Wanted {
     dry_run: bool,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Nothing {}
+#[derive(Serialize)]
+struct Newest {
+    replays: Vec<Job>,
+}
 
 /// The newest replays.
 pub async fn list(call: &Call<'_>) -> Result<Body, Refusal> {
-    body(&json!({ "replays": jobs(call).list().await? }))
+    body(&Newest { replays: jobs(call).list().await? })
 }
 
 /// One replay.
@@ -56,14 +57,14 @@ pub async fn create(call: &Call<'_>) -> Result<Body, Refusal> {
 
 /// Works on a replay for a few seconds, so that an operator who watches need not wait for cron.
 pub async fn run(call: &Call<'_>, id: &str) -> Result<Body, Refusal> {
-    let Nothing {} = call.body().await?;
+    call.no_body().await?;
     let deadline = call.now.plus_ms(REPLAY_CALL_MS_MAX);
     body(&call.replayer().advance(id, &random_token(), deadline).await?)
 }
 
 /// Stops a replay.
 pub async fn cancel(call: &Call<'_>, id: &str) -> Result<Body, Refusal> {
-    let Nothing {} = call.body().await?;
+    call.no_body().await?;
     let job = jobs(call).cancel(id, &call.operation(None)).await?;
     call.log("cancel", id);
     body(&job)

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use futures_util::future::join_all;
+use swarm_domain::join::join_all;
 use swarm_domain::lease::{self, Generation, Lease};
 use swarm_domain::ledger::{DispatchKey, Ledger};
 use swarm_domain::limits::HANDLE_STARTS_MAX;

@@ -1,6 +1,6 @@
 //! From what the handler said to what the ledger and the queue are told.
 
-use futures_util::future::join_all;
+use swarm_domain::join::join_all;
 use swarm_domain::lease::{self, Generation, Lease, Outcome};
 use swarm_domain::ports::{Blobs, Clock, Queues, Sql, SqlError};
 

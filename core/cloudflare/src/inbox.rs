@@ -110,8 +110,3 @@ fn read_body(body: &JsValue) -> RawBody {
         None => RawBody::Text(body.as_string().unwrap_or_default()),
     }
 }
-
-/// Whether a scheduled event is the runtime's own.
-pub fn is_scheduled_event(event: &JsValue) -> bool {
-    js::class_name(event).as_deref() == Some("ScheduledController")
-}

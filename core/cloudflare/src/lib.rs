@@ -8,6 +8,7 @@ pub mod bindings;
 pub mod blobs;
 pub mod body;
 pub mod clock;
+pub mod cron;
 pub mod d1;
 pub mod download;
 pub mod group_commit;

@@ -9,12 +9,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use futures_util::future::join_all;
 use serde::Deserialize;
 
 use crate::caller::Caller;
 use crate::claim::{Claimant, Claimed, claim_named};
 use crate::event::{EventInput, PlatformEvent};
+use crate::join::join_all;
 use crate::ledger::{DispatchKey, Ledger, batch_with_retry, json_rows, outcome};
 use crate::message::{Body, Message};
 use crate::payload::blob_key;

@@ -13,6 +13,7 @@ pub mod event;
 pub mod ids;
 pub mod inbox;
 pub mod incident;
+pub mod join;
 pub mod lane;
 pub mod lease;
 pub mod ledger;

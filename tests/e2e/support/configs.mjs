@@ -17,6 +17,7 @@ const REAL = {
   archiver: "wrangler/dlq-archiver.jsonc",
   sweeper: "wrangler/sweeper.jsonc",
   cockpit: "wrangler/cockpit.jsonc",
+  alerter: "wrangler/alerter.jsonc",
   keeper: "wrangler/keeper.jsonc",
   tsTenant: "tests/fixture/ts-tenant/wrangler.jsonc",
   rustTenant: "tests/fixture/rust-tenant/wrangler.jsonc",

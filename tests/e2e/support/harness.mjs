@@ -18,7 +18,7 @@ const WATCHED = {
   audit: support("watched-consumer.mjs"),
   archiver: support("watched-archiver.mjs"),
   sweeper: support("watched-sweeper.mjs"),
-  keeper: support("watched-keeper.mjs"),
+  alerter: support("watched-alerter.mjs"),
 };
 
 /**

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 /// Read by every Worker whose config lies in wrangler/adapters.
 const ADAPTERS: &str = "wrangler/adapters/.dev.vars";
 
-/// Read by core, sweeper, cockpit, keeper and archiver, whose configs lie in wrangler.
+/// Read by core, sweeper, cockpit, alerter, keeper and archiver, whose configs lie in wrangler.
 const PLATFORM: &str = "wrangler/.dev.vars";
 
 const STRIPE_SECRET: &str = "STRIPE_WEBHOOK_SECRET";

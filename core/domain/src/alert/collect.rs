@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use super::groups::group;
 use super::overdue::{Overdue, find_overdue};
 use super::{Alerted, Alerter, LANE_MARGIN_MS};
 use crate::incident::IncidentState;
+use crate::join::join_all;
 use crate::lane::{Lane, is_ours};
 use crate::ledger::{batch_with_retry, json_rows, outcome};
 use crate::limits::{ALERT_ERROR_CHARS_MAX, ALERT_INCIDENTS_MAX};

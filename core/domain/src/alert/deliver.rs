@@ -1,11 +1,11 @@
 //! Sending alerts. Every sink is served by itself; the first alert that a sink does not take ends its turn, because the
 //! others would only wait as long, and each alert has its own wait until it is tried again.
 
-use futures_util::future::join_all;
 use serde::Deserialize;
 
 use super::sink::Sink;
 use super::{Alerted, Alerter};
+use crate::join::join_all;
 use crate::ledger::{batch_with_retry, outcome};
 use crate::limits::{ALERT_GIVE_UP_MS, ALERT_POSTS_MAX, ALERT_RETRY_BASE_MS, ALERT_RETRY_MS_MAX};
 use crate::ports::{Clock, SinkError, Sinks, Sql, SqlError, Statement};

@@ -4,9 +4,8 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use hmac::digest::Key;
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::{Digest, Sha256};
+use sha2::Sha256;
 
 /// What every secret begins with.
 const PREFIX: &str = "whsec_";
@@ -25,7 +24,7 @@ impl Signer {
     /// A signer for a secret of the form `whsec_<base64>`; `None` if it is of another.
     pub fn new(secret: &str) -> Option<Self> {
         let key = BASE64.decode(secret.trim().strip_prefix(PREFIX)?).ok().filter(|key| !key.is_empty())?;
-        Some(Self(Hmac::new(&key_block(&key))))
+        Hmac::new_from_slice(&key).ok().map(Self)
     }
 
     /// The value of `webhook-signature`.
@@ -35,18 +34,6 @@ impl Signer {
         mac.update(body.as_bytes());
         format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
     }
-}
-
-/// The key as one block, by RFC 2104: hashed if it is longer, then filled up with zeros. The constructor that takes a
-/// slice has an error path that cannot be taken.
-fn key_block(key: &[u8]) -> Key<Hmac<Sha256>> {
-    let mut block = Key::<Hmac<Sha256>>::default();
-    if key.len() <= block.len() {
-        block.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
-    } else {
-        block.iter_mut().zip(Sha256::digest(key)).for_each(|(to, from)| *to = from);
-    }
-    block
 }
 
 #[cfg(test)]

@@ -12,12 +12,12 @@ mod sorting;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use futures_util::future::join_all;
 use serde::Deserialize;
 
 use self::sorting::{Foreign, Ours, Sorted, sort};
 use crate::inbox::{Disposition, RawBody};
 use crate::incident::{Report, report, report_foreign};
+use crate::join::join_all;
 use crate::ledger::{DispatchKey, Ledger, batch_with_retry, json_rows, outcome};
 use crate::limits::{ARCHIVE_RETRY_BASE_SECONDS, ARCHIVE_RETRY_SECONDS_MAX, REPORTS_PER_STATEMENT_MAX};
 use crate::ports::{Blobs, Sql, SqlError, Statement};

@@ -6,7 +6,6 @@
 use std::cmp::Reverse;
 use std::sync::LazyLock;
 
-use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use super::error::OperationError;
@@ -14,6 +13,7 @@ use super::filter::Filter;
 use super::operations::Operations;
 use super::record::{COLUMNS, Incident, rows_of_two};
 use super::state::IncidentState;
+use crate::join::join_all;
 use crate::ledger::{batch_with_retry, json_rows};
 use crate::limits::INCIDENT_PAGE_MAX;
 use crate::ports::{SQL_INTEGER_MAX, Sql, SqlError, Statement, Value};
@@ -84,7 +84,7 @@ impl<S: Sql> Operations<'_, S> {
         for answer in answers.await {
             rows.extend(answer?);
         }
-        rows.sort_by_key(|(place, _)| Reverse(*place));
+        rows.sort_unstable_by_key(|(place, _)| Reverse(*place));
         let more = rows.len() > limit;
         rows.truncate(limit);
         let last = rows.last().filter(|_| more).map(|(place, _)| place.to_string());

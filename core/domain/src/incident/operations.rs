@@ -6,12 +6,12 @@
 
 use std::sync::LazyLock;
 
-use futures_util::future::join_all;
 use serde::Deserialize;
 
 use super::error::OperationError;
 use super::record::{COLUMNS, Incident, rows_of_two};
 use super::state::{IncidentEvent, sql_incident_after, sql_incident_before};
+use crate::join::join_all;
 use crate::ledger::{Ledger, batch_with_retry, outcome};
 use crate::limits::OPERATION_NOTE_BYTES_MAX;
 use crate::ports::{Sql, SqlError, Statement};

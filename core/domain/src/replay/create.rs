@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use super::job::{Job, JobState};
@@ -13,6 +12,7 @@ use crate::incident::{
     Filter, FilterInput, Operation, OperationError, REST_OF_FILTER, lower_bound, parse_topic, rest_of_filter,
     walks,
 };
+use crate::join::join_all;
 use crate::ledger::{batch_with_retry, json_rows};
 use crate::limits::{REPLAY_RATE_PER_SECOND_DEFAULT, REPLAY_RATE_PER_SECOND_MAX, REPLAY_TOPICS_MAX};
 use crate::ports::{Sql, SqlError, Statement};

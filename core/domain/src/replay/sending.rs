@@ -1,8 +1,7 @@
 //! The ordinary way of a replayed dispatch: into its queue, and the outcome into the ledger.
 
-use futures_util::future::join_all;
-
 use crate::claim::{Claimant, Claims};
+use crate::join::join_all;
 use crate::ledger::Ledger;
 use crate::packing::{Batch, pack};
 use crate::ports::{Clock, Queues, Sql, SqlError};

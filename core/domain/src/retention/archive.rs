@@ -1,7 +1,5 @@
 //! From events that may go to objects of the archive, and then out of the ledger.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::delete::delete;
@@ -87,28 +85,24 @@ impl<S: Sql, B: BlobKeeping, C: Clock> Retention<'_, S, B, C> {
     }
 }
 
-/// Groups candidates by day, each group in the order of time, and cuts groups that are too large for one object.
-fn parts(candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
-    let mut days: BTreeMap<String, Vec<Candidate>> = BTreeMap::new();
+/// Puts candidates into the order of time and cuts it at the end of each day, and wherever an object would be too large.
+fn parts(mut candidates: Vec<Candidate>) -> Vec<Vec<Candidate>> {
+    candidates.sort_unstable_by(|a, b| {
+        (a.created_at, &a.tenant_id, &a.event_id).cmp(&(b.created_at, &b.tenant_id, &b.event_id))
+    });
+    let (mut parts, mut part, mut bytes) = (Vec::new(), Vec::<Candidate>::new(), 0_u64);
     for candidate in candidates {
-        days.entry(candidate.created_at.day()).or_default().push(candidate);
-    }
-    let mut parts = Vec::new();
-    for mut day in days.into_values() {
-        day.sort_unstable_by(|a, b| {
-            (a.created_at, &a.tenant_id, &a.event_id).cmp(&(b.created_at, &b.tenant_id, &b.event_id))
-        });
-        let (mut part, mut bytes) = (Vec::new(), 0_u64);
-        for candidate in day {
-            bytes += candidate.bytes;
-            if bytes > ARCHIVE_PART_BYTES_MAX && !part.is_empty() {
+        if let Some(first) = part.first() {
+            let is_of_another_day = first.created_at.day() != candidate.created_at.day();
+            if is_of_another_day || bytes + candidate.bytes > ARCHIVE_PART_BYTES_MAX {
                 parts.push(std::mem::take(&mut part));
-                bytes = candidate.bytes;
+                bytes = 0;
             }
-            part.push(candidate);
         }
-        parts.push(part);
+        bytes += candidate.bytes;
+        part.push(candidate);
     }
+    parts.extend((!part.is_empty()).then_some(part));
     parts
 }
 

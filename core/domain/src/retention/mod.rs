@@ -26,9 +26,11 @@ mod reinsert;
 mod restore;
 mod scan;
 
+use serde::Deserialize;
+
 use crate::lane::{Lane, is_ours};
 use crate::ledger::{Ledger, batch_with_retry, outcome};
-use crate::ports::{BlobError, BlobKeeping, Clock, Sql, SqlError, Statement};
+use crate::ports::{BlobError, BlobKeeping, Clock, Outcome, Sql, SqlError, Statement};
 use crate::time::Timestamp;
 
 pub use self::delete::{COUNT_LEFT, DELETE_DISPATCHES, DELETE_EVENTS, DELETE_INCIDENTS};
@@ -52,7 +54,7 @@ const LANE: &str = "retention";
 const LANE_MARGIN_MS: i64 = 5 * 60_000;
 
 /// Reads how far something has come.
-pub const READ_BOOKMARK: &str = "SELECT position FROM bookmarks WHERE name = ?1";
+pub const READ_BOOKMARK: &str = "SELECT position AS text FROM bookmarks WHERE name = ?1";
 
 /// Writes down how far something has come.
 pub const WRITE_BOOKMARK: &str = "
@@ -187,10 +189,15 @@ fn write_bookmark(name: &str, position: &str) -> Statement {
 }
 
 /// The position in the outcome of [`read_bookmark`].
-fn bookmark(outcome: &crate::ports::Outcome) -> Result<String, SqlError> {
-    #[derive(serde::Deserialize)]
-    struct Bookmark {
-        position: String,
+fn bookmark(outcome: &Outcome) -> Result<String, SqlError> {
+    Ok(texts(outcome)?.pop().unwrap_or_default())
+}
+
+/// Rows that have one column, called `text`.
+fn texts(outcome: &Outcome) -> Result<Vec<String>, SqlError> {
+    #[derive(Deserialize)]
+    struct Row {
+        text: String,
     }
-    Ok(outcome.decode::<Bookmark>()?.pop().map(|row| row.position).unwrap_or_default())
+    Ok(outcome.decode::<Row>()?.into_iter().map(|row| row.text).collect())
 }

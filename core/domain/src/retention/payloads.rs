@@ -8,12 +8,12 @@
 //! to an object of a past day, at whatever moment each has said it, nobody ever will, and it may go. A whole day lies in
 //! between for clocks that differ and calls that are slow.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
-use futures_util::future::join_all;
-use serde::Deserialize;
-
-use super::{ARCHIVE_PREFIX, Retained, Retention, RetentionError, bookmark, read_bookmark, write_bookmark};
+use super::{
+    ARCHIVE_PREFIX, Retained, Retention, RetentionError, bookmark, read_bookmark, texts, write_bookmark,
+};
+use crate::join::join_all;
 use crate::ledger::{batch_with_retry, json_rows, outcome};
 use crate::limits::RETENTION_PAYLOADS_MAX;
 use crate::payload::{BLOB_PREFIX, blob_day};
@@ -22,17 +22,12 @@ use crate::time::Timestamp;
 
 /// Reads which of these objects a shard refers to.
 pub const READ_REFERENCED: &str = "
-    SELECT value AS key FROM json_each(?1) k
+    SELECT value AS text FROM json_each(?1) k
      WHERE EXISTS (SELECT 1 FROM event_ledger l WHERE l.payload_ref = k.value)";
 
 /// How far the objects were gone through.
 const BOOKMARK: &str = "payloads";
 const DAY_MS: i64 = 86_400_000;
-
-#[derive(Deserialize)]
-struct Referenced {
-    key: String,
-}
 
 /// Where the archive keeps a large payload. Equal payloads share an object, whoever's they are.
 pub(super) fn archive_key(payload_hash: &str) -> String {
@@ -100,12 +95,12 @@ impl<S: Sql, B: BlobKeeping, C: Clock> Retention<'_, S, B, C> {
         let list = json_rows(&keys)?;
         let questions = self.ledger.shards().map(async |(number, shard)| {
             let ask = vec![Statement::new(READ_REFERENCED, vec![list.as_str().into()])];
-            let answer = async { outcome(&batch_with_retry(shard, ask).await?, 0)?.decode::<Referenced>() };
+            let answer = async { texts(outcome(&batch_with_retry(shard, ask).await?, 0)?) };
             answer.await.map_err(|error| RetentionError::Shard(number, error))
         });
-        let mut referenced = BTreeSet::new();
+        let mut referenced = HashSet::new();
         for answer in join_all(questions).await {
-            referenced.extend(answer?.into_iter().map(|row| row.key));
+            referenced.extend(answer?);
         }
         let unreferenced: Vec<String> = keys.into_iter().filter(|key| !referenced.contains(key)).collect();
         if !unreferenced.is_empty() {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::archive::Candidate;
 use super::line::{DispatchLine, IncidentLine, Line, VERSION};
-use crate::incident::incident_id_of;
+use crate::incident::{incident_id_of, rows_of_two};
 use crate::ledger::{batch_with_retry, json_rows, outcome};
 use crate::ports::{Sql, SqlError, Statement};
 use crate::time::Timestamp;
@@ -36,18 +36,21 @@ pub const READ_INCIDENTS: &str = r#"
            resolved_by AS "resolvedBy", created_at AS "createdAt", updated_at AS "updatedAt"
       FROM dlq_incidents WHERE incident_id IN (SELECT value FROM json_each(?1))"#;
 
-/// Something that belongs to an event.
+/// The event that a dispatch or an incident belongs to.
 #[derive(Deserialize)]
-struct Belonging<T> {
+struct Owner {
     tenant_id: String,
     event_id: String,
     #[serde(default)]
     busy: u8,
-    #[serde(flatten)]
-    item: T,
 }
 
-type ByEvent<T> = HashMap<(String, String), Vec<T>>;
+/// An event with what belongs to it.
+struct Gathered {
+    line: Line,
+    /// Whether one of its dispatches is under way.
+    busy: bool,
+}
 
 /// An event that may go, and the incidents that it may have.
 #[derive(Debug)]
@@ -67,66 +70,76 @@ pub(super) async fn read<S: Sql>(shard: &S, candidates: &[Candidate]) -> Result<
     ];
     let outcomes = batch_with_retry(shard, statements).await?;
     let lines: Vec<Line> = outcome(&outcomes, 0)?.decode()?;
-    let dispatches: Vec<Belonging<DispatchLine>> = outcome(&outcomes, 1)?.decode()?;
+    let dispatches: Vec<(Owner, DispatchLine)> = rows_of_two(outcome(&outcomes, 1)?)?;
     let may_have: Vec<String> = dispatches
         .iter()
-        .filter(|d| d.item.may_have_incident())
-        .map(|d| incident_id_of(&d.tenant_id, &d.event_id, &d.item.topic))
+        .filter(|(_, dispatch)| dispatch.may_have_incident())
+        .map(|(owner, dispatch)| incident_id_of(&owner.tenant_id, &owner.event_id, &dispatch.topic))
         .collect();
-    let mut incidents = by_event(read_incidents(shard, &may_have).await?);
-    let mut dispatches = by_event(dispatches);
-    let mut lines: HashMap<_, _> =
-        lines.into_iter().map(|line| ((line.tenant_id.clone(), line.event_id.clone()), line)).collect();
+    let incidents = read_incidents(shard, &may_have).await?;
+    let mut events = gather(lines, dispatches, incidents);
     let whole = candidates.iter().filter_map(|candidate| {
-        let key = (candidate.tenant_id.clone(), candidate.event_id.clone());
-        let mut line = lines.remove(&key)?;
-        let dispatches = dispatches.remove(&key).unwrap_or_default();
-        let incidents = incidents.remove(&key).unwrap_or_default();
-        if !may_go(&dispatches, &incidents, candidate.touched) {
-            return None;
-        }
-        line.v = VERSION;
-        line.dispatches = sorted(dispatches, |d| d.topic.clone());
-        line.incidents = sorted(incidents, |i| i.topic.clone());
-        let suspects = line.dispatches.iter().filter(|d| d.may_have_incident());
-        let incident_ids =
-            suspects.map(|d| incident_id_of(&line.tenant_id, &line.event_id, &d.topic)).collect();
-        Some(Whole { line, touched: candidate.touched, incident_ids })
+        let event = events.remove(&(candidate.tenant_id.clone(), candidate.event_id.clone()))?;
+        event.may_go(candidate.touched).then(|| event.whole(candidate.touched))
     });
     Ok(whole.collect())
 }
 
-async fn read_incidents<S: Sql>(shard: &S, ids: &[String]) -> Result<Vec<Belonging<IncidentLine>>, SqlError> {
+async fn read_incidents<S: Sql>(shard: &S, ids: &[String]) -> Result<Vec<(Owner, IncidentLine)>, SqlError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let statement = Statement::new(READ_INCIDENTS, vec![json_rows(ids)?.into()]);
-    outcome(&batch_with_retry(shard, vec![statement]).await?, 0)?.decode()
+    rows_of_two(outcome(&batch_with_retry(shard, vec![statement]).await?, 0)?)
 }
 
-/// Whether an event with these belongings has come to rest. A dispatch that ended badly and has no incident at all is a
-/// contradiction that somebody should see, so it stays.
-fn may_go(
-    dispatches: &[Belonging<DispatchLine>],
-    incidents: &[Belonging<IncidentLine>],
-    touched: Timestamp,
-) -> bool {
-    let closed = |topic: &str| incidents.iter().any(|incident| incident.item.topic == topic);
-    dispatches.iter().all(|d| {
-        d.busy == 0 && d.item.updated_at < touched && (!d.item.ended_badly() || closed(&d.item.topic))
-    }) && incidents.iter().all(|incident| incident.item.is_closed() && incident.item.updated_at < touched)
-}
-
-fn by_event<T>(rows: Vec<Belonging<T>>) -> ByEvent<Belonging<T>> {
-    let mut events: ByEvent<Belonging<T>> = HashMap::new();
-    for row in rows {
-        events.entry((row.tenant_id.clone(), row.event_id.clone())).or_default().push(row);
+/// Events by their identity.
+fn gather(
+    lines: Vec<Line>,
+    dispatches: Vec<(Owner, DispatchLine)>,
+    incidents: Vec<(Owner, IncidentLine)>,
+) -> HashMap<(String, String), Gathered> {
+    let mut events = HashMap::new();
+    for line in lines {
+        events.insert((line.tenant_id.clone(), line.event_id.clone()), Gathered { line, busy: false });
+    }
+    for (owner, dispatch) in dispatches {
+        if let Some(event) = events.get_mut(&(owner.tenant_id, owner.event_id)) {
+            event.busy |= owner.busy != 0;
+            event.line.dispatches.push(dispatch);
+        }
+    }
+    for (owner, incident) in incidents {
+        if let Some(event) = events.get_mut(&(owner.tenant_id, owner.event_id)) {
+            event.line.incidents.push(incident);
+        }
     }
     events
 }
 
-fn sorted<T>(rows: Vec<Belonging<T>>, topic: impl Fn(&T) -> String) -> Vec<T> {
-    let mut items: Vec<T> = rows.into_iter().map(|row| row.item).collect();
-    items.sort_by_key(topic);
-    items
+impl Gathered {
+    /// Whether it has come to rest. A dispatch that ended badly and has no incident at all is a contradiction that somebody
+    /// should see, so its event stays.
+    fn may_go(&self, touched: Timestamp) -> bool {
+        let Line { dispatches, incidents, .. } = &self.line;
+        let is_told_of = |topic: &str| incidents.iter().any(|incident| incident.topic == topic);
+        !self.busy
+            && dispatches.iter().all(|dispatch| {
+                dispatch.updated_at < touched && (!dispatch.ended_badly() || is_told_of(&dispatch.topic))
+            })
+            && incidents.iter().all(|incident| incident.is_closed() && incident.updated_at < touched)
+    }
+
+    /// The event as it is archived. It has one dispatch of each topic, and one incident.
+    fn whole(self, touched: Timestamp) -> Whole {
+        let mut line = self.line;
+        line.v = VERSION;
+        line.dispatches.sort_unstable_by(|one, other| one.topic.cmp(&other.topic));
+        line.incidents.sort_unstable_by(|one, other| one.topic.cmp(&other.topic));
+        let suspects = line.dispatches.iter().filter(|dispatch| dispatch.may_have_incident());
+        let incident_ids = suspects
+            .map(|dispatch| incident_id_of(&line.tenant_id, &line.event_id, &dispatch.topic))
+            .collect();
+        Whole { line, touched, incident_ids }
+    }
 }

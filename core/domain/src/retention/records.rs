@@ -1,10 +1,8 @@
 //! Deleting records that have served: alerts that were sent long ago, and replays of many that ended long ago. What
 //! operators did stays in `ops_log`.
 
-use serde::Deserialize;
-
 use super::period::days_before;
-use super::{Retained, Retention};
+use super::{Retained, Retention, texts};
 use crate::ledger::{batch_with_retry, json_rows, outcome};
 use crate::limits::{ALERT_GIVE_UP_MS, ALERT_KEPT_MS, RETENTION_RECORDS_MAX};
 use crate::ports::{BlobKeeping, Clock, Sql, SqlError, Statement};
@@ -21,7 +19,7 @@ pub const DELETE_ALERTS: &str = "
 
 /// Finds replays that are over.
 pub const ENDED_REPLAYS: &str = "
-    SELECT replay_id FROM replays WHERE status IN ('completed', 'cancelled') AND updated_at < ?1 LIMIT ?2";
+    SELECT replay_id AS text FROM replays WHERE status IN ('completed', 'cancelled') AND updated_at < ?1 LIMIT ?2";
 
 /// Deletes what a shard has counted of replays.
 pub const DELETE_PROGRESS: &str =
@@ -29,11 +27,6 @@ pub const DELETE_PROGRESS: &str =
 
 /// Deletes replays.
 pub const DELETE_REPLAYS: &str = "DELETE FROM replays WHERE replay_id IN (SELECT value FROM json_each(?1))";
-
-#[derive(Deserialize)]
-struct ReplayRow {
-    replay_id: String,
-}
 
 impl<S: Sql, B: BlobKeeping, C: Clock> Retention<'_, S, B, C> {
     /// Deletes old records. A replay goes last, so that one whose counts could not be deleted everywhere is found again.
@@ -50,11 +43,10 @@ impl<S: Sql, B: BlobKeeping, C: Clock> Retention<'_, S, B, C> {
         ];
         let outcomes = batch_with_retry(self.ledger.shard(0), statements).await?;
         retained.alerts += outcome(&outcomes, 1)?.changes;
-        let rows: Vec<ReplayRow> = outcome(&outcomes, 2)?.decode()?;
-        if rows.is_empty() {
+        let ids = texts(outcome(&outcomes, 2)?)?;
+        if ids.is_empty() {
             return Ok(());
         }
-        let ids: Vec<String> = rows.into_iter().map(|row| row.replay_id).collect();
         let list = json_rows(&ids)?;
         for (_, shard) in self.ledger.shards() {
             batch_with_retry(shard, vec![Statement::new(DELETE_PROGRESS, vec![list.as_str().into()])])

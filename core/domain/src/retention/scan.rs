@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::archive::Candidate;
 use super::period::Cutoffs;
-use super::{Allowance, Retained, Retention, RetentionError, bookmark, read_bookmark, write_bookmark};
+use super::{Allowance, Retained, Retention, RetentionError, bookmark, read_bookmark, texts, write_bookmark};
 use crate::ledger::{batch_with_retry, json_rows, outcome};
 use crate::limits::{RETENTION_PAGE_MAX, RETENTION_TENANTS_MAX};
 use crate::ports::{BlobKeeping, Clock, Sql, SqlError, Statement};
@@ -17,7 +17,7 @@ pub const FIND_TENANTS: &str = "
        UNION ALL
       SELECT (SELECT min(l.tenant_id) FROM event_ledger l WHERE l.tenant_id > tenants.tenant_id), number + 1
         FROM tenants WHERE tenant_id IS NOT NULL AND number < ?2)
-    SELECT tenant_id FROM tenants WHERE tenant_id IS NOT NULL";
+    SELECT tenant_id AS text FROM tenants WHERE tenant_id IS NOT NULL";
 
 /// Looks at a page of old events, tenant by tenant, oldest first, and tells which of them have a dispatch that is under
 /// way or was touched lately. CROSS JOIN keeps the tenants in front, so that the page is read from the index and ends
@@ -51,11 +51,6 @@ struct ScannedRow {
     created_at: Timestamp,
     bytes: u64,
     busy: u8,
-}
-
-#[derive(Deserialize)]
-struct TenantRow {
-    tenant_id: String,
 }
 
 /// How far a shard was gone through: the last tenant that is done, and of the one after it the last event that was looked
@@ -208,8 +203,7 @@ impl ScannedRow {
 async fn find_tenants<S: Sql>(shard: &S, after: &str) -> Result<Vec<String>, SqlError> {
     let values = vec![after.into(), (RETENTION_TENANTS_MAX as i64).into()];
     let outcomes = batch_with_retry(shard, vec![Statement::new(FIND_TENANTS, values)]).await?;
-    let rows: Vec<TenantRow> = outcome(&outcomes, 0)?.decode()?;
-    Ok(rows.into_iter().map(|row| row.tenant_id).collect())
+    texts(outcome(&outcomes, 0)?)
 }
 
 async fn scan<S: Sql>(shard: &S, tenants: &[Tenant], limit: usize) -> Result<Vec<ScannedRow>, SqlError> {

@@ -12,10 +12,10 @@ mod due;
 mod settlement;
 mod topic;
 
-use futures_util::future::join_all;
 use serde::Deserialize;
 
 use self::topic::TopicSweep;
+use crate::join::join_all;
 use crate::ledger::{Ledger, outcome};
 use crate::ports::{Clock, Outcome, Queues, Sql, SqlError, Statement};
 

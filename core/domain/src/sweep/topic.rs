@@ -3,11 +3,10 @@
 //! The batch of a round settles what the round before has sent, keeps the lane, and reads the next page; a last one settles
 //! and lets the lane go. So a page of a hundred dispatches costs one round trip and, but for the lane, only its own rows.
 
-use futures_util::future::join_all;
-
 use super::due::{Cursor, Due, Need, Page, read_page};
 use super::settlement::{Fate, settle};
 use super::{Budget, Sweeper, Swept, batch};
+use crate::join::join_all;
 use crate::lane::{Lane, is_ours};
 use crate::ledger::outcome;
 use crate::limits::SWEEP_LANE_MS;

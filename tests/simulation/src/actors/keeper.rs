@@ -1,5 +1,5 @@
-//! The keeper: tells operators every minute of what has failed, and moves old events to the archive. Nightly would be rare
-//! enough for a world to end before anything goes wrong, so here it is at it all through the second storm.
+//! The alerter tells operators every minute of what has failed, and the keeper moves old events to the archive. Nightly would
+//! be rare enough for a world to end before anything goes wrong, so here it is at it all through the second storm.
 
 use std::rc::Rc;
 

@@ -1,16 +1,30 @@
-//! Every minute: tells operators of what has failed for good and of what is stuck.
+//! The alerter Worker: every minute it tells operators of what has failed for good and of what is stuck.
+//!
+//! It is a Worker of its own because it must tell of a sweeper that has stopped, and because no other one needs the addresses of
+//! sinks, which are secrets.
 
 use serde_json::json;
 use swarm_cloudflare::clock::random_token;
-use swarm_cloudflare::{Bindings, HttpSinks, Misconfigured, SystemClock};
+use swarm_cloudflare::log::Log;
+use swarm_cloudflare::{Bindings, HttpSinks, Misconfigured, SystemClock, cron};
 use swarm_domain::alert::{Ages, Alerted, Alerter, Sink, parse_sinks};
 use swarm_domain::limits::{ALERT_OPEN_HOURS_DEFAULT, ALERT_OUTBOX_MINUTES_DEFAULT, ALERT_SECONDS};
 use swarm_domain::ports::Clock;
+use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
+// Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
+use worker as _;
 
-use crate::LOG;
+const LOG: Log = Log::new("swarm-alerter");
+
+/// The cron handler.
+#[wasm_bindgen]
+pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
+    cron::run(&event, env, &LOG, async |_, bindings| tell(bindings).await).await
+}
 
 /// Tells the sinks of `ALERT_SINKS`, of which there may be none.
-pub async fn run(bindings: &Bindings) -> Result<(), Misconfigured> {
+async fn tell(bindings: &Bindings) -> Result<(), Misconfigured> {
     let hours = bindings.number_var("ALERT_OPEN_HOURS", ALERT_OPEN_HOURS_DEFAULT)?;
     let minutes = bindings.number_var("ALERT_OUTBOX_MINUTES", ALERT_OUTBOX_MINUTES_DEFAULT)?;
     let sinks = sinks(bindings)?;

@@ -1,9 +1,9 @@
-// The keeper as it is built, with its bindings watched.
+// The alerter as it is built, with its bindings watched.
 
 import { env } from "cloudflare:workers";
 import { watch } from "./watch.mjs";
 
-export { default } from "../../../keeper/build/index.js";
+export { default } from "../../../alerter/build/index.js";
 export { FaultControl } from "./watch.mjs";
 
 watch(env);
