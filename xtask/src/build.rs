@@ -30,6 +30,8 @@ pub struct WorkerCrate {
 pub enum Purpose {
     /// Every event goes through it, so it is built for speed.
     Events,
+    /// The same, and it holds the rules of every provider.
+    Providers,
     /// It runs by the clock or after a failure, so it is built for size.
     Upkeep,
     /// Only operators and the night wait for it. It is built for size as well, and may have more of it.
@@ -41,7 +43,7 @@ pub enum Purpose {
 /// All of them.
 pub static WORKER_CRATES: [WorkerCrate; 11] = [
     WorkerCrate { package: "swarm-core", folder: "core/worker", purpose: Purpose::Events },
-    WorkerCrate { package: "swarm-adapter", folder: "adapters/worker", purpose: Purpose::Events },
+    WorkerCrate { package: "swarm-adapter", folder: "adapters/worker", purpose: Purpose::Providers },
     WorkerCrate { package: "swarm-consumers", folder: "consumers/worker", purpose: Purpose::Events },
     WorkerCrate { package: "swarm-dlq-archiver", folder: "consumers/archiver", purpose: Purpose::Upkeep },
     WorkerCrate { package: "swarm-sweeper", folder: "sweeper", purpose: Purpose::Upkeep },
@@ -87,7 +89,7 @@ impl WorkerCrate {
     fn wasm_opt(&self) -> Vec<&'static str> {
         let own: &[&str] = match self.purpose {
             Purpose::Upkeep | Purpose::Operators => &WASM_OPT_FOR_SIZE,
-            Purpose::Events | Purpose::Tests => &[],
+            Purpose::Events | Purpose::Providers | Purpose::Tests => &[],
         };
         [&WASM_OPT, own].concat()
     }

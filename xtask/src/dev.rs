@@ -25,7 +25,7 @@ use crate::workspace::Workspace;
 
 use self::cron::Crons;
 use self::logs::LogStyle;
-pub use self::secrets::{OPERATOR_TOKENS, stripe_secret};
+pub use self::secrets::{OPERATOR_TOKENS, webhook_secret};
 
 /// Where the local databases, buckets and stamps are between two starts.
 const STATE: &str = ".wrangler/state";
@@ -58,7 +58,8 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
     let started = Instant::now();
     build::build(workspace, tools)?;
     secrets::set_in_transit_seconds(workspace, options.in_transit_seconds)?;
-    let secret = stripe_secret(workspace)?;
+    let secret = webhook_secret(workspace, "stripe")?;
+    secrets::serve_all_providers(workspace)?;
     if options.smoke {
         return smoke::run(workspace, tools, &secret);
     }
@@ -119,6 +120,7 @@ fn introduction(stack: &Stack, profile: &Path, secret: &str, configs: &[Config],
         }
     }
     text.push_str(&format!("\nSend a signed event from another shell:\n\n{}\n", example(&endpoint, secret)));
+    text.push_str("\nOr as another provider would:\n\ncargo xtask trigger github push --count 3\n");
     text.push_str("\nLook at what failed:\n\ncargo swarm dlq list\n");
     text.push_str("\nCtrl-C stops everything.\n");
     text

@@ -21,6 +21,7 @@ mod stages;
 mod table;
 mod test;
 mod tools;
+mod trigger;
 mod workspace;
 
 use std::process::ExitCode;
@@ -72,6 +73,8 @@ enum Task {
         /// Measure this alone.
         bench: Option<bench::Bench>,
     },
+    /// Send signed events as a provider would.
+    Trigger(trigger::Options),
     /// Run the whole gateway under a seed with faults at every call, and check that nothing is lost.
     #[command(disable_help_flag = true)]
     Simulate {
@@ -102,6 +105,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { stage } => test::command(&workspace, &setup::setup(&workspace)?, stage),
         Task::Check { stage, bless } => check::command(&workspace, &setup::setup(&workspace)?, stage, bless),
         Task::Bench { bench } => bench::command(&workspace, &setup::setup(&workspace)?, bench),
+        Task::Trigger(options) => trigger::command(&workspace, &options),
         Task::Simulate { arguments } => simulate::command(&setup::setup(&workspace)?, &arguments),
         Task::Build { sizes } => build::command(&workspace, &setup::setup(&workspace)?, sizes),
     }

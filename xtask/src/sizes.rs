@@ -17,6 +17,7 @@ fn gzip_kib_max(purpose: Purpose) -> Option<usize> {
     match purpose {
         Purpose::Events | Purpose::Upkeep => Some(150),
         Purpose::Operators => Some(220),
+        Purpose::Providers => Some(300),
         Purpose::Tests => None,
     }
 }

@@ -22,6 +22,12 @@ pub trait Provider: Send + Sync {
         &[]
     }
 
+    /// Whether an account of the provider is a tenant unless the deployment says otherwise: where the provider names one only
+    /// for events on behalf of others.
+    fn accounts_are_tenants(&self) -> bool {
+        false
+    }
+
     /// How far the signed time may lie from the clock, in seconds, when nothing else is configured.
     fn default_tolerance_seconds(&self) -> u64 {
         DEFAULT_TOLERANCE_SECONDS

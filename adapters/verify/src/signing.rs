@@ -27,9 +27,10 @@ impl Outgoing {
         Self { method: "POST", url: url.into(), headers, body: body.into() }
     }
 
-    /// The same with one more header.
+    /// The same with this header, whatever it had under its name before.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self.headers.push((name, value.into()));
         self
     }

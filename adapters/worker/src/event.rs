@@ -9,8 +9,8 @@ use swarm_verify::VerifiedEvent;
 use crate::route::Route;
 use crate::settings::Settings;
 
-/// Puts a verified event into the envelope. The tenant is the one in the path, else the provider's account (Stripe Connect),
-/// else the deployment's default.
+/// Puts a verified event into the envelope. The tenant is the one in the path, else the one that the provider's account belongs
+/// to, else the deployment's default.
 pub fn platform_event(
     route: &Route,
     settings: &Settings,
@@ -18,8 +18,7 @@ pub fn platform_event(
     now: Timestamp,
 ) -> Event {
     let provider = route.provider.name();
-    let tenant_id =
-        route.tenant.clone().or_else(|| verified.account.clone()).or_else(|| settings.default_tenant.clone());
+    let tenant_id = route.tenant.clone().or_else(|| settings.tenant_of(verified.account.as_deref()));
     let id = ledger_id(provider, tenant_id.as_deref().unwrap_or_default(), &verified);
     let payload_json = verified.payload.into_owned();
     Event {

@@ -1,7 +1,10 @@
 //! The settings of one provider in one deployment.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use swarm_cloudflare::{Bindings, Misconfigured};
+use swarm_domain::event::is_tenant_id;
 use swarm_domain::limits::PAYLOAD_BYTES_MAX;
 use swarm_verify::{Provider, Secrets};
 
@@ -14,6 +17,9 @@ pub struct Settings {
     pub verification: swarm_verify::Settings,
     /// The largest body, in bytes, from `BODY_BYTES_MAX`.
     pub body_bytes_max: usize,
+    /// Which tenant an account of the provider is, from `{PROVIDER}_TENANTS`, a JSON object.
+    tenants: BTreeMap<String, String>,
+    accounts_are_tenants: bool,
     /// Whose events they are when neither the path nor the provider's account says so.
     pub default_tenant: Option<String>,
 }
@@ -50,7 +56,27 @@ impl Settings {
             body_bytes_max: usize::try_from(body_bytes_max)
                 .unwrap_or(PAYLOAD_BYTES_MAX)
                 .min(PAYLOAD_BYTES_MAX),
+            tenants: tenants(bindings, &name("TENANTS"))?,
+            accounts_are_tenants: provider.accounts_are_tenants(),
             default_tenant: bindings.var("DEFAULT_TENANT"),
         })
+    }
+
+    /// The tenant whose events an account's are, if the path does not say so.
+    pub fn tenant_of(&self, account: Option<&str>) -> Option<String> {
+        let mapped = account.and_then(|account| self.tenants.get(account));
+        let itself = || account.filter(|_| self.accounts_are_tenants).map(str::to_owned);
+        mapped.cloned().or_else(itself).or_else(|| self.default_tenant.clone())
+    }
+}
+
+fn tenants(bindings: &Bindings, variable: &str) -> Result<BTreeMap<String, String>, Misconfigured> {
+    let Some(text) = bindings.optional_json_var(variable)? else { return Ok(BTreeMap::new()) };
+    let tenants: BTreeMap<String, String> = serde_json::from_str(&text).map_err(|_| {
+        Misconfigured(format!("variable {variable} must be a JSON object of accounts and their tenants"))
+    })?;
+    match tenants.values().find(|tenant| !is_tenant_id(tenant)) {
+        Some(tenant) => Err(Misconfigured(format!("variable {variable}: '{tenant}' is no tenant id"))),
+        None => Ok(tenants),
     }
 }

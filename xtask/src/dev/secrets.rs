@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use swarm_verify::{providers, signer};
+
 use crate::operator::Operator;
 use crate::random;
 use crate::workspace::Workspace;
@@ -16,7 +18,8 @@ const ADAPTERS: &str = "wrangler/adapters/.dev.vars";
 /// Read by core, sweeper, cockpit, alerter, keeper and archiver, whose configs lie in wrangler.
 const PLATFORM: &str = "wrangler/.dev.vars";
 
-const STRIPE_SECRET: &str = "STRIPE_WEBHOOK_SECRET";
+/// What the local adapter serves: every provider, where a deployed one serves its own.
+const PROVIDERS: &str = "PROVIDERS";
 
 /// Whom the cockpit lets in.
 pub const OPERATOR_TOKENS: &str = "OPERATOR_TOKENS";
@@ -25,15 +28,27 @@ pub const OPERATOR_TOKENS: &str = "OPERATOR_TOKENS";
 /// stops, so waiting a day, as production does, would make a local event look lost.
 const IN_TRANSIT: &str = "IN_TRANSIT_DEADLINE_SECONDS";
 
-/// The local signing secret of Stripe's adapter, made up at the first call and the same from then on.
-pub fn stripe_secret(workspace: &Workspace) -> Result<String> {
+/// The local secret of a provider, made up at the first call and the same from then on. Its hex digits are as good to providers
+/// that want hex or base64 as they are to those that want text.
+pub fn webhook_secret(workspace: &Workspace, provider: &str) -> Result<String> {
     let path = workspace.root.join(ADAPTERS);
-    if let Some(secret) = read(&path, STRIPE_SECRET) {
+    let name = format!("{}_WEBHOOK_SECRET", provider.to_ascii_uppercase());
+    if let Some(secret) = read(&path, &name) {
         return Ok(secret);
     }
-    let secret = format!("whsec_{}", random::hex(24)?);
-    write(&path, STRIPE_SECRET, &secret)?;
+    let prefix = if provider == "stripe" { "whsec_" } else { "" };
+    let secret = format!("{prefix}{}", random::hex(32)?);
+    write(&path, &name, &secret)?;
     Ok(secret)
+}
+
+/// Has the local adapter serve every provider whose secret is shared, each with a secret of its own.
+pub fn serve_all_providers(workspace: &Workspace) -> Result<()> {
+    let names: Vec<_> = providers().iter().map(|provider| provider.name()).collect();
+    for name in names.iter().filter(|name| signer(name).is_some()) {
+        webhook_secret(workspace, name)?;
+    }
+    write(&workspace.root.join(ADAPTERS), PROVIDERS, &names.join(" "))
 }
 
 /// Sets the local in-transit deadline.

@@ -74,6 +74,7 @@ fn read_event<'a>(
     let subject = fields.object("data", &["id"]).and_then(|data| data.text_or_number("id"));
     Ok(VerifiedEvent {
         id: id.map(str::to_owned),
+        is_id_unsigned: true,
         fact: fact(&linear_type, fields, subject.as_deref()),
         event_type: platform_event_type(NAME, &linear_type)
             .ok_or(Rejection::Unreadable("the type is empty or too long"))?,

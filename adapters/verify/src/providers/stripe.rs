@@ -57,6 +57,11 @@ impl Provider for Stripe {
         NAME
     }
 
+    /// Only events of Connect name an account.
+    fn accounts_are_tenants(&self) -> bool {
+        true
+    }
+
     fn verify<'a>(
         &self,
         request: &Request<'a>,
