@@ -148,8 +148,9 @@ fn send(agent: &Agent, request: Outgoing) -> Result<(u16, String)> {
     let text = response.body_mut().read_to_string()?;
     let json: Value = serde_json::from_str(&text).unwrap_or_default();
     let code = json.pointer("/error/code").and_then(Value::as_str).map(str::to_owned);
-    let statuses = json["events"].as_array().map(|events| {
-        let status = |event: &Value| event["status"].as_str().unwrap_or_default().to_owned();
+    let statuses = json.pointer("/events").and_then(Value::as_array).map(|events| {
+        let status =
+            |event: &Value| event.pointer("/status").and_then(Value::as_str).unwrap_or_default().to_owned();
         events.iter().map(status).collect::<Vec<_>>().join(", ")
     });
     Ok((response.status().as_u16(), code.or(statuses).unwrap_or(text)))

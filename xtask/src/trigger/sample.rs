@@ -39,17 +39,17 @@ impl Sample {
 
     /// The request with another id, as if it was made now, and that id.
     pub fn request(&self, url: &str, now_unix: i64) -> Result<(String, Outgoing)> {
-        let old = self.0.pointer("/expect_events/0/id").and_then(Value::as_str).unwrap_or_default();
+        let old = self.text("/expect_events/0/id");
         let new = fresh(old)?;
-        let then_unix = self.0["now_unix"].as_i64().unwrap_or(now_unix);
+        let then_unix = self.0.pointer("/now_unix").and_then(Value::as_i64).unwrap_or(now_unix);
         let renew = |text: &str| {
             let text = if old.is_empty() { text.to_owned() } else { text.replace(old, &new) };
             with_times(&text, then_unix, now_unix)
         };
-        let body = BASE64.decode(self.0["body_base64"].as_str().unwrap_or_default())?;
+        let body = BASE64.decode(self.text("/body_base64"))?;
         let body = renew(std::str::from_utf8(&body).context("the sample is not UTF-8")?);
         let mut request = Outgoing::post(url, "application/json", body);
-        for (name, value) in self.0["headers"].as_object().into_iter().flatten() {
+        for (name, value) in self.0.pointer("/headers").and_then(Value::as_object).into_iter().flatten() {
             // Names of headers are as many as the corpus has, so they may stay until the program ends.
             let name: &'static str = name.to_ascii_lowercase().leak();
             if !matches!(name, "host" | "content-length" | "accept-encoding") {
@@ -64,7 +64,13 @@ impl Sample {
     }
 
     fn is_good(&self) -> bool {
-        self.0["expect"] == "accept" && self.0["class"] == "core" && self.0["method"] == "POST"
+        [("/expect", "accept"), ("/class", "core"), ("/method", "POST")]
+            .iter()
+            .all(|(pointer, value)| self.text(pointer) == *value)
+    }
+
+    fn text(&self, pointer: &str) -> &str {
+        self.0.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }
 }
 
