@@ -324,7 +324,7 @@ mod tests {
         ];
         for (pem, fingerprint) in ROOTS.iter().zip(fingerprints) {
             let base64: String = pem.lines().filter(|line| !line.starts_with('-')).collect();
-            assert_eq!(crate::signature::sha256_hex(&BASE64.decode(base64).unwrap()), fingerprint);
+            assert_eq!(crate::signature::sha256_hex(BASE64.decode(base64).unwrap()), fingerprint);
         }
         let case = valid();
         let by_default = Settings::new(&PayPal, Secrets::from_list(["ZKM21GM8Q8I4RS3HH"]));
