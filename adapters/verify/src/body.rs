@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Rejection, limits::JSON_DEPTH_MAX};
+use crate::{Rejection, event::is_short_text, limits::JSON_DEPTH_MAX};
 
 /// The body as text, without the JSON white space around it. It still has to be parsed; [`Fields::read`] does.
 ///
@@ -65,8 +65,8 @@ pub fn items(text: &str) -> Result<Vec<&str>, Rejection> {
     Ok(items.into_iter().map(RawValue::get).collect())
 }
 
-/// Some fields of a JSON object, each still as the text that came.
-#[derive(Debug, Clone)]
+/// Some fields of a JSON object, each still as the text that came; by default, those of an empty object.
+#[derive(Debug, Clone, Default)]
 pub struct Fields<'a> {
     found: Vec<(&'static str, &'a RawValue)>,
 }
@@ -93,6 +93,14 @@ impl<'a> Fields<'a> {
         Some(value.get()).filter(|text| *text != "null")
     }
 
+    /// The items of a field that is an array, each still as the text that came.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is anything else, also when it is absent.
+    pub fn items(&self, name: &str) -> Result<Vec<&'a str>, Rejection> {
+        items(self.raw(name).unwrap_or_default())
+    }
+
     /// A field's value; `None` when it is absent or `null`.
     ///
     /// # Errors
@@ -110,6 +118,25 @@ impl<'a> Fields<'a> {
     #[must_use]
     pub fn lenient<T: Deserialize<'a>>(&self, name: &str) -> Option<T> {
         self.value(name).ok().flatten()
+    }
+
+    /// The provider's id of an event; `None` when the field is absent or `null`.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is there in a form that no id has: guessing would make two facts one.
+    pub fn id(&self, name: &str) -> Result<Option<String>, Rejection> {
+        let id: Option<String> = self.value(name)?;
+        if id.as_deref().is_none_or(is_short_text) {
+            Ok(id)
+        } else {
+            Err(Rejection::Unreadable("the id is not a short text"))
+        }
+    }
+
+    /// A convenience: a text of 1–200 visible ASCII characters; `None` when it is anything else.
+    #[must_use]
+    pub fn short_text(&self, name: &str) -> Option<String> {
+        self.lenient::<String>(name).filter(|text| is_short_text(text))
     }
 
     /// Fields of a field that is an object itself; `None` when it is not.
@@ -221,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_refused_and_conveniences_left_out_in_an_unknown_form() {
+        for (text, id) in [(r#"{}"#, None), (r#"{"id":null}"#, None), (r#"{"id":"a"}"#, Some("a"))] {
+            let fields = Fields::read(text, NAMES).unwrap();
+            assert_eq!(fields.id("id"), Ok(id.map(str::to_owned)), "{text}");
+            assert_eq!(fields.short_text("id").as_deref(), id, "{text}");
+        }
+        for text in [r#"{"id":7}"#, r#"{"id":""}"#, r#"{"id":"a b"}"#, r#"{"id":{}}"#] {
+            let fields = Fields::read(text, NAMES).unwrap();
+            assert!(fields.id("id").is_err() && fields.short_text("id").is_none(), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_not_one_object_is_refused() {
         let texts =
             ["", "null", "[]", "1", "{", "{}{}", "{} x", r#"{"a":}"#, r#"{"a":1,}"#, "{'a':1}", "\u{feff}{}"];
@@ -237,6 +277,17 @@ mod tests {
         for text in ["", "{}", "[1", "[1,]", "[1] 2"] {
             assert!(items(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_field_may_be_an_array() {
+        let items = |text| Fields::read(text, NAMES).unwrap().items("n").ok();
+        assert_eq!(items(r#"{"n":[{"a": 1} ,2]}"#), Some(vec![r#"{"a": 1}"#, "2"]));
+        assert_eq!(items(r#"{"n":[]}"#), Some(vec![]));
+        for text in ["{}", r#"{"n":null}"#, r#"{"n":{}}"#, r#"{"n":"[]"}"#] {
+            assert_eq!(items(text), None, "{text}");
+        }
+        assert_eq!(Fields::default().raw("n"), None);
     }
 
     #[test]

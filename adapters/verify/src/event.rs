@@ -2,7 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::limits::{EVENT_TYPE_LENGTH_MAX, SHORT_TEXT_LENGTH_MAX};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::{
+    Headers, Rejection,
+    body::Fields,
+    limits::{EVENT_TYPE_LENGTH_MAX, OCCURRED_AT_UNIX_MS_MAX, SHORT_TEXT_LENGTH_MAX},
+};
 
 /// What a request that passed carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +132,64 @@ pub fn platform_event_type(provider: &str, provider_type: &str) -> Option<String
     (event_type.len() <= EVENT_TYPE_LENGTH_MAX).then_some(event_type)
 }
 
+/// The platform's type of an event whose provider always names one in the field `name`.
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when the field is absent, not text, empty or too long.
+pub(crate) fn required_event_type(
+    provider: &str,
+    fields: &Fields<'_>,
+    name: &str,
+) -> Result<String, Rejection> {
+    let provider_type: String = fields.value(name)?.ok_or(Rejection::Unreadable("no type"))?;
+    platform_event_type(provider, &provider_type)
+        .ok_or(Rejection::Unreadable("the type is empty or too long"))
+}
+
+/// The platform's type of an event whose provider names it in the header `name`.
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when the header is absent, there twice, empty or too long.
+pub(crate) fn header_event_type(provider: &str, headers: &Headers, name: &str) -> Result<String, Rejection> {
+    let provider_type =
+        headers.field(name)?.ok_or(Rejection::Unreadable("the header of the type is missing"))?;
+    platform_event_type(provider, provider_type).ok_or(Rejection::Unreadable("the type is empty or too long"))
+}
+
+/// A subject as forges write it: `group/project`, or with the number of a request or an issue in it `group/project#7`.
+/// `None` when the project's path is absent or the whole is no short text.
+pub(crate) fn forge_subject(path: Option<String>, sign: &str, number: Option<u64>) -> Option<String> {
+    let mut subject = path?;
+    if let Some(number) = number {
+        subject.push_str(sign);
+        subject.push_str(&number.to_string());
+    }
+    Some(subject).filter(|subject| is_short_text(subject))
+}
+
+/// The platform's type of one of several events in a request; `<provider>.unknown` where the item names none that can
+/// be mapped, because one odd item must not hide the others.
+pub(crate) fn event_type_or_unknown(provider: &str, provider_type: Option<&str>) -> String {
+    let event_type = provider_type.and_then(|provider_type| platform_event_type(provider, provider_type));
+    event_type.unwrap_or_else(|| [provider, ".unknown"].concat())
+}
+
+/// A time in milliseconds since 1970, if the platform can write it: within the years 1970 to 9999.
+pub(crate) fn checked_unix_ms(unix_ms: i64) -> Option<i64> {
+    (0..=OCCURRED_AT_UNIX_MS_MAX).contains(&unix_ms).then_some(unix_ms)
+}
+
+/// A time in seconds since 1970, in milliseconds.
+pub(crate) fn unix_ms_from_seconds(seconds: i64) -> Option<i64> {
+    checked_unix_ms(seconds.checked_mul(1000)?)
+}
+
+/// A time as RFC 3339 text, in milliseconds since 1970.
+pub(crate) fn unix_ms_from_rfc3339(text: &str) -> Option<i64> {
+    let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
+    checked_unix_ms(i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok()?)
+}
+
 fn type_character(c: char) -> char {
     match c.to_ascii_lowercase() {
         allowed @ ('a'..='z' | '0'..='9' | '_' | '-') => allowed,
@@ -163,6 +227,60 @@ mod tests {
         assert_eq!(platform_event_type("stripe", ""), None);
         assert!(platform_event_type("stripe", &"a".repeat(128 - "stripe.".len())).is_some());
         assert_eq!(platform_event_type("stripe", &"a".repeat(129 - "stripe.".len())), None);
+    }
+
+    #[test]
+    fn a_type_is_required() {
+        for (text, expected) in [
+            (r#"{"type":"A.b"}"#, Ok("stripe.a.b")),
+            ("{}", Err(400)),
+            (r#"{"type":7}"#, Err(400)),
+            (r#"{"type":""}"#, Err(400)),
+        ] {
+            let fields = Fields::read(text, &["type"]).unwrap();
+            let event_type = required_event_type("stripe", &fields, "type");
+            assert_eq!(event_type.as_deref().map_err(Rejection::status), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_type_may_be_in_a_header() {
+        let headers = Headers::from_iter([("X-Event", "Push Hook"), ("x-b", ""), ("x-c", "a"), ("x-c", "b")]);
+        assert_eq!(header_event_type("gitlab", &headers, "x-event").as_deref(), Ok("gitlab.push_hook"));
+        for name in ["x-a", "x-b", "x-c"] {
+            assert!(header_event_type("gitlab", &headers, name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_subject_is_written_as_forges_do() {
+        let subject = |path: &str, number| forge_subject(Some(path.to_owned()), "!", number);
+        assert_eq!(subject("a/b", Some(7)).as_deref(), Some("a/b!7"));
+        assert_eq!(subject("a/b", None).as_deref(), Some("a/b"));
+        assert_eq!(
+            (subject("a b", None), subject("", None), forge_subject(None, "!", Some(7))),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn an_item_without_a_type_is_unknown() {
+        assert_eq!(event_type_or_unknown("line", Some("message")), "line.message");
+        for odd in [None, Some(""), Some("a".repeat(200).as_str())] {
+            assert_eq!(event_type_or_unknown("line", odd), "line.unknown");
+        }
+    }
+
+    #[test]
+    fn times_are_within_the_years_1970_to_9999() {
+        assert_eq!(unix_ms_from_seconds(1_767_237_942), Some(1_767_237_942_000));
+        for seconds in [-1, 253_402_300_800, i64::MAX] {
+            assert_eq!(unix_ms_from_seconds(seconds), None, "{seconds}");
+        }
+        assert_eq!(unix_ms_from_rfc3339("2026-01-01T01:02:03.1239+01:00"), Some(1_767_225_723_123));
+        for text in ["", "2026-01-01", "2026-01-01T00:00:00", "1969-12-31T23:59:59Z"] {
+            assert_eq!(unix_ms_from_rfc3339(text), None, "{text}");
+        }
     }
 
     #[test]

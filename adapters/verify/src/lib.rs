@@ -31,6 +31,8 @@ mod request;
 mod secrets;
 pub mod signature;
 mod signing;
+#[cfg(test)]
+mod testing;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
 pub use provider::{Context, Provider, ProviderOption, Settings};

@@ -1,6 +1,6 @@
 //! The request as it arrived, and the few questions that every provider asks about it.
 
-use crate::Rejection;
+use crate::{Rejection, event::is_short_text, form::Form};
 
 /// A request as it arrived. Nothing in it is trusted.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub struct Request<'a> {
     pub body: &'a [u8],
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
     /// Refuses every method but `expected`.
     ///
     /// # Errors
@@ -30,10 +30,29 @@ impl Request<'_> {
     /// # Errors
     /// [`Rejection::UnsupportedMediaType`], also when the header is there twice.
     pub fn require_media_type(&self, expected: &str) -> Result<(), Rejection> {
+        self.require_media_type_among(&[expected])
+    }
+
+    /// Refuses a content type that is none of `expected`, in the same way. Which one it is is not told: the header
+    /// is not signed, so a provider with two kinds of body has to tell them apart by the body.
+    ///
+    /// # Errors
+    /// [`Rejection::UnsupportedMediaType`].
+    pub fn require_media_type_among(&self, expected: &[&str]) -> Result<(), Rejection> {
         let header = self.headers.single("content-type").map_err(|_| Rejection::UnsupportedMediaType)?;
         let Some(value) = header else { return Ok(()) };
         let media_type = value.split(';').next().unwrap_or_default().trim();
-        if media_type.eq_ignore_ascii_case(expected) { Ok(()) } else { Err(Rejection::UnsupportedMediaType) }
+        let is_expected = expected.iter().any(|expected| media_type.eq_ignore_ascii_case(expected));
+        if is_expected { Ok(()) } else { Err(Rejection::UnsupportedMediaType) }
+    }
+
+    /// The parameters in the query of the URL, which is written like a form; empty when there is no query.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when they are not UTF-8.
+    pub fn query(&self) -> Result<Form<'a>, Rejection> {
+        let url = self.url.split('#').next().unwrap_or_default();
+        Form::read(url.split_once('?').map_or("", |(_, query)| query).as_bytes())
     }
 }
 
@@ -93,6 +112,23 @@ impl Headers {
     pub fn field(&self, name: &str) -> Result<Option<&str>, Rejection> {
         self.single(name).map_err(|_| Rejection::Unreadable("a header is there twice"))
     }
+
+    /// An id in a header: 1–200 visible ASCII characters; `None` when the header is absent.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is there more than once or in another form.
+    pub fn id(&self, name: &str) -> Result<Option<&str>, Rejection> {
+        let id = self.field(name)?;
+        if id.is_none_or(is_short_text) { Ok(id) } else { Err(Rejection::Unreadable("an id in a header")) }
+    }
+
+    /// The same where it is never absent.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] also when the header is absent.
+    pub fn required_id(&self, name: &str) -> Result<&str, Rejection> {
+        self.id(name)?.ok_or(Rejection::Unreadable("a header is missing"))
+    }
 }
 
 /// A header that may be there once was there more than once.
@@ -109,6 +145,17 @@ mod tests {
         let headers = Headers::from_iter([("sTrIpE-SiGnAtUrE", "a")]);
         assert_eq!(headers.single("Stripe-Signature"), Ok(Some("a")));
         assert_eq!(headers.single("Stripe-Signatur"), Ok(None));
+    }
+
+    #[test]
+    fn an_id_in_a_header_is_a_short_text() {
+        let headers =
+            Headers::from_iter([("x-a", "1"), ("x-b", "1 2"), ("x-c", ""), ("x-d", "1"), ("X-D", "1")]);
+        assert_eq!((headers.id("X-A"), headers.required_id("X-A")), (Ok(Some("1")), Ok("1")));
+        assert!(headers.id("x-e") == Ok(None) && headers.required_id("x-e").is_err());
+        for name in ["x-b", "x-c", "x-d"] {
+            assert!(headers.id(name).is_err() && headers.required_id(name).is_err(), "{name}");
+        }
     }
 
     #[test]
@@ -133,5 +180,28 @@ mod tests {
         }
         let twice = [("content-type", "application/json"), ("content-type", "application/json")];
         assert_eq!(check(&twice), Err(Rejection::UnsupportedMediaType));
+    }
+
+    #[test]
+    fn a_media_type_may_be_one_of_several() {
+        for (media_type, passes) in [("a/b", true), ("C/D; q=1", true), ("a/d", false), ("", false)] {
+            let headers = Headers::from_iter([("content-type", media_type)]);
+            let request = Request { method: "POST", url: "", headers: &headers, body: b"" };
+            assert_eq!(request.require_media_type_among(&["a/b", "c/d"]).is_ok(), passes, "{media_type}");
+        }
+    }
+
+    #[test]
+    fn the_query_is_read_like_a_form() {
+        for (url, a) in [
+            ("https://x.test/p?a=%201&b=2", Some(" 1")),
+            ("https://x.test/p?b=?&a=1#a=2", Some("1")),
+            ("https://x.test/p#?a=1", None),
+            ("https://x.test/a=1", None),
+            ("", None),
+        ] {
+            let request = Request { method: "GET", url, headers: &Headers::default(), body: b"" };
+            assert_eq!(request.query().unwrap().single("a"), Ok(a), "{url}");
+        }
     }
 }

@@ -9,7 +9,10 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::{Rejection, Secret, Secrets};
+use crate::{Rejection, Request, Secret, Secrets};
+
+/// What stands before the digest in an `X-Hub-Signature` of SHA-256, and in the headers that were made after it.
+pub const SHA256_PREFIX: &str = "sha256=";
 
 /// HMAC-SHA256 over the concatenation of `parts`, which are never copied together.
 #[must_use]
@@ -78,6 +81,39 @@ pub fn require_equal(secrets: &Secrets, offered: &str) -> Result<(), Rejection> 
     require_match(secrets, &[digest(offered)], |secret| digest(secret.expose()))
 }
 
+/// Refuses a request whose header is not the HMAC-SHA256 of `parts`, keyed with the text of a secret. This is the
+/// commonest scheme: the header holds the digest and nothing else, `decode` reads its encoding, and no time is signed.
+///
+/// # Errors
+/// [`Rejection::NoSecret`], [`Rejection::SignatureMissing`], [`Rejection::SignatureMalformed`] or
+/// [`Rejection::SignatureMismatch`].
+pub fn require_hmac_header(
+    request: &Request<'_>,
+    secrets: &Secrets,
+    header: &str,
+    decode: fn(&str) -> Option<[u8; 32]>,
+    parts: &[&[u8]],
+) -> Result<(), Rejection> {
+    if secrets.is_empty() {
+        return Err(Rejection::NoSecret);
+    }
+    let text = request.headers.signature(header)?;
+    let offered = decode(text).ok_or(Rejection::SignatureMalformed("not one digest in its encoding"))?;
+    require_match(secrets, &[offered], |secret| hmac_sha256(secret.expose().as_bytes(), parts))
+}
+
+/// SHA-256 as lower-case hex: how a long text becomes part of an identity.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
+/// Writes base64 with its padding.
+#[must_use]
+pub fn encode_base64(bytes: &[u8]) -> String {
+    BASE64.encode(bytes)
+}
+
 /// Refuses a time outside of the tolerance. It is asked after the signature was found right, so that "stale" in a log
 /// means a true signature.
 ///
@@ -88,6 +124,19 @@ pub fn require_fresh(signed_unix: i64, now_unix: i64, tolerance_seconds: u64) ->
         return Ok(());
     }
     Err(Rejection::SignatureStale { age_seconds: now_unix.saturating_sub(signed_unix), tolerance_seconds })
+}
+
+/// The same for a time in milliseconds. A fraction of a second counts: with a tolerance of 300 s, 300.001 s are too
+/// many.
+///
+/// # Errors
+/// [`Rejection::SignatureStale`].
+pub fn require_fresh_ms(signed_unix_ms: i64, now_unix: i64, tolerance_seconds: u64) -> Result<(), Rejection> {
+    let whole_seconds = signed_unix_ms.div_euclid(1000);
+    let has_fraction = signed_unix_ms.rem_euclid(1000) != 0;
+    // Rounded away from the present, so that the fraction is never lost.
+    let away = if has_fraction && whole_seconds >= now_unix { 1 } else { 0 };
+    require_fresh(whole_seconds + away, now_unix, tolerance_seconds)
 }
 
 /// Reads `N` bytes of base64 with its padding, in the one spelling that encoders write. `None` otherwise.
@@ -106,6 +155,18 @@ pub fn decode_hex_lower<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     hex::decode_to_slice(text, &mut bytes).ok()?;
     Some(bytes)
+}
+
+/// Reads `sha256=` and a digest in lower-case hex: how WebSub and those after it write a signature. `None` otherwise.
+#[must_use]
+pub fn decode_hub_signature(text: &str) -> Option<[u8; 32]> {
+    decode_hex_lower(text.strip_prefix(SHA256_PREFIX)?)
+}
+
+/// Writes the HMAC-SHA256 of a body, keyed with the text of a secret, in the same form.
+#[must_use]
+pub fn hub_signature(secret: &str, body: &[u8]) -> String {
+    [SHA256_PREFIX, &hex::encode(hmac_sha256(secret.as_bytes(), &[body]))].concat()
 }
 
 /// Reads a count of seconds since 1970: decimal digits without sign, blank or leading zero, so that there is
@@ -128,6 +189,7 @@ pub fn is_fresh(signed_unix: i64, now_unix: i64, tolerance_seconds: u64) -> bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Headers;
 
     #[test]
     fn hmac_agrees_with_rfc_4231() {
@@ -175,6 +237,36 @@ mod tests {
     }
 
     #[test]
+    fn base64_and_digests_are_written() {
+        assert_eq!(decode_base64::<2>(&encode_base64(&[0, 255])), Some([0, 255]));
+        // FIPS 180-4, the digest of the empty text.
+        assert_eq!(sha256_hex(b""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    }
+
+    #[test]
+    fn a_header_that_is_one_digest() {
+        let (first, second) = (Secrets::from_list(["one", "two"]), Secrets::from_list(["three"]));
+        let digest = hex::encode(hmac_sha256(b"two", &[b"a", b"b"]));
+        let verify = |value: &str, secrets: &Secrets| {
+            let headers = Headers::from_iter([("X-Signature", value)]);
+            let request = Request { method: "POST", url: "", headers: &headers, body: b"" };
+            let verdict =
+                require_hmac_header(&request, secrets, "x-signature", decode_hex_lower, &[b"a", b"b"]);
+            verdict.map_err(|rejection| rejection.reason())
+        };
+        assert_eq!(verify(&digest, &first), Ok(()));
+        assert_eq!(verify(&digest, &second), Err("signature_mismatch"));
+        assert_eq!(verify(&digest, &Secrets::default()), Err("no_secret"));
+        for value in [String::new(), format!("{digest}, {digest}"), format!("sha256={digest}")] {
+            assert_eq!(verify(&value, &first), Err("signature_malformed"), "{value}");
+        }
+        let headers = Headers::default();
+        let request = Request { method: "POST", url: "", headers: &headers, body: b"" };
+        let missing = require_hmac_header(&request, &first, "x-signature", decode_hex_lower, &[]);
+        assert_eq!(missing, Err(Rejection::SignatureMissing));
+    }
+
+    #[test]
     fn tokens_are_equal_to_the_byte_or_not_at_all() {
         let secrets = Secrets::from_list(["token-one", "token-two"]);
         assert_eq!(require_equal(&secrets, "token-two"), Ok(()));
@@ -196,6 +288,17 @@ mod tests {
         assert_eq!(decode_hex_lower::<2>("0aff"), Some([10, 255]));
         for text in ["0aFF", "0af", "0aff0", "0aff00", "0a f", "0xff", "0afg", "", "0afé"] {
             assert_eq!(decode_hex_lower::<2>(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hub_signature_names_its_algorithm() {
+        // The vector in the documentation of GitHub.
+        let signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+        assert_eq!(hub_signature("It's a Secret to Everybody", b"Hello, World!"), signature);
+        assert_eq!(decode_hub_signature(signature).map(hex::encode).as_deref(), signature.get(7..));
+        for text in ["", "sha256=", "SHA256=757107", &signature["sha256=".len()..], &signature[..70]] {
+            assert_eq!(decode_hub_signature(text), None, "{text}");
         }
     }
 
@@ -224,6 +327,22 @@ mod tests {
             (i64::MAX, 300, false),
         ] {
             assert_eq!(is_fresh(signed, 1000, tolerance), fresh, "{signed} ± {tolerance}");
+        }
+    }
+
+    #[test]
+    fn freshness_in_milliseconds_keeps_the_edge() {
+        for (signed_ms, fresh) in [
+            (700_000, true),
+            (699_999, false),
+            (999_999, true),
+            (1_000_001, true),
+            (1_300_000, true),
+            (1_300_001, false),
+            (i64::MIN, false),
+            (i64::MAX, false),
+        ] {
+            assert_eq!(require_fresh_ms(signed_ms, 1000, 300).is_ok(), fresh, "{signed_ms}");
         }
     }
 }

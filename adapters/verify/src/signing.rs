@@ -3,7 +3,10 @@
 //! Each provider whose secret is shared has a function `sign` in its file. Nothing in the gateway's own path calls
 //! these.
 
-use crate::{providers::stripe, signature::hmac_sha256};
+use crate::{
+    providers::stripe,
+    signature::{hmac_sha256, sha256_hex},
+};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,19 @@ impl Outgoing {
         self.headers.push((name, value.into()));
         self
     }
+
+    /// The same with a header that the provider always sends, unless the request has it already.
+    #[must_use]
+    pub fn with_usual_header(self, name: &'static str, value: impl Into<String>) -> Self {
+        let has_it = self.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+        if has_it { self } else { self.with_header(name, value) }
+    }
+
+    /// An id for this body: the same body is a retry.
+    #[must_use]
+    pub fn body_id(&self) -> String {
+        sha256_hex(&self.body)
+    }
 }
 
 /// Signs a request with a secret as the provider does at a time in seconds since 1970. Most add headers, some write
@@ -57,6 +73,12 @@ pub fn sign_stripe(secret: &str, timestamp_unix: i64, body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_usual_header_does_not_replace_one_that_is_there() {
+        let request = Outgoing::post("", "text/plain", "").with_usual_header("x-a", "1");
+        assert_eq!(request.clone().with_usual_header("X-A", "2"), request);
+    }
 
     #[test]
     fn the_header_has_stripes_form() {

@@ -50,6 +50,10 @@ impl Case {
     fn settings(&self) -> Settings {
         let configured = match &self.0["secret"] {
             Value::Null => String::new(),
+            // A text of several words is one secret here, which is configured as a list (adapters/README.md).
+            Value::String(one) if one.trim().contains(char::is_whitespace) => {
+                Value::from(vec![one.as_str()]).to_string()
+            }
             Value::String(one) => one.clone(),
             list => list.to_string(),
         };

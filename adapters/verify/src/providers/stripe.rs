@@ -4,13 +4,10 @@
 //! HMAC-SHA256 over `t "." body`, keyed with the secret as it is pasted, `whsec_` included. The header is read more
 //! strictly than there; adapters/README.md lists each difference. Both kinds of event are signed alike.
 
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
-
 use crate::{
     Context, Outgoing, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
     body::{Fields, json_text},
-    event::{is_short_text, platform_event_type},
-    limits::OCCURRED_AT_UNIX_MS_MAX,
+    event::{is_short_text, required_event_type, unix_ms_from_rfc3339, unix_ms_from_seconds},
     sign_stripe,
     signature::{decode_hex_lower, hmac_sha256, parse_unix_seconds, require_fresh, require_match},
 };
@@ -142,12 +139,12 @@ fn read_event(body: &[u8]) -> Result<VerifiedEvent<'_>, Rejection> {
     let relations = Relations::read(&fields);
     Ok(VerifiedEvent {
         id: event_id(&fields)?,
-        event_type: event_type(&fields)?,
+        event_type: required_event_type(NAME, &fields, "type")?,
         occurred_at_unix_ms: occurred_at_unix_ms(&fields),
         account: account(&fields)?,
         livemode: fields.lenient("livemode"),
         subject: relations.subject,
-        version: short_text(&fields, "api_version"),
+        version: fields.short_text("api_version"),
         causation_id: relations.causation_id,
         payload: payload.into(),
         ..VerifiedEvent::default()
@@ -166,20 +163,12 @@ fn event_id(fields: &Fields<'_>) -> Result<Option<String>, Rejection> {
     }
 }
 
-fn event_type(fields: &Fields<'_>) -> Result<String, Rejection> {
-    let stripe_type: String = fields.value("type")?.ok_or(Rejection::Unreadable("no type"))?;
-    platform_event_type(NAME, &stripe_type).ok_or(Rejection::Unreadable("the type is empty or too long"))
-}
-
 /// Seconds since 1970 in a snapshot event, RFC 3339 text in a thin one.
 fn occurred_at_unix_ms(fields: &Fields<'_>) -> Option<i64> {
-    let unix_ms = if let Some(seconds) = fields.lenient::<i64>("created") {
-        seconds.checked_mul(1000)?
-    } else {
-        let created = OffsetDateTime::parse(&fields.lenient::<String>("created")?, &Rfc3339).ok()?;
-        i64::try_from(created.unix_timestamp_nanos().div_euclid(1_000_000)).ok()?
-    };
-    (0..=OCCURRED_AT_UNIX_MS_MAX).contains(&unix_ms).then_some(unix_ms)
+    match fields.lenient::<i64>("created") {
+        Some(seconds) => unix_ms_from_seconds(seconds),
+        None => unix_ms_from_rfc3339(&fields.lenient::<String>("created")?),
+    }
 }
 
 /// The connected account that the event belongs to: `account` in events of Connect, else `context`, which thin
@@ -209,7 +198,7 @@ impl Relations {
     /// Snapshot events hold the object and the request themselves, thin ones point to them. Before API version
     /// 2017-05-25 `request` was the id alone.
     fn read(fields: &Fields<'_>) -> Self {
-        let about = |object: Option<Fields<'_>>| object.and_then(|object| short_text(&object, "id"));
+        let about = |object: Option<Fields<'_>>| object.and_then(|object| object.short_text("id"));
         if fields.lenient::<String>("object").as_deref() == Some(THIN_EVENT_OBJECT) {
             let reason = fields.object("reason", &["request"]);
             return Self {
@@ -221,13 +210,9 @@ impl Relations {
         let request = fields.object("request", &["id"]);
         Self {
             subject: about(data.and_then(|data| data.object("object", &["id"]))),
-            causation_id: about(request).or_else(|| short_text(fields, "request")),
+            causation_id: about(request).or_else(|| fields.short_text("request")),
         }
     }
-}
-
-fn short_text(fields: &Fields<'_>, name: &str) -> Option<String> {
-    fields.lenient::<String>(name).filter(|text| is_short_text(text))
 }
 
 #[cfg(test)]
