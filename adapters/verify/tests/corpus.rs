@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["stripe",];
+corpus!["github", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod github;
 pub mod stripe;
 
 use crate::Provider;
@@ -7,7 +8,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&stripe::Stripe]
+    &[&github::GitHub, &stripe::Stripe]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
