@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{github, stripe},
+    providers::{github, shopify, stripe},
     signature::{hmac_sha256, sha256_hex},
 };
 
@@ -60,7 +60,8 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] = &[("github", github::sign), ("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] =
+    &[("github", github::sign), ("shopify", shopify::sign), ("stripe", stripe::sign)];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

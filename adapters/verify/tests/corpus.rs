@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["github", "stripe",];
+corpus!["github", "shopify", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

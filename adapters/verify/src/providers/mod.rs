@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod github;
+pub mod shopify;
 pub mod stripe;
 
 use crate::Provider;
@@ -8,7 +9,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&github::GitHub, &stripe::Stripe]
+    &[&github::GitHub, &shopify::Shopify, &stripe::Stripe]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
