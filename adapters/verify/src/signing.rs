@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{github, shopify, stripe},
+    providers::{bitbucket, github, shopify, stripe},
     signature::{hmac_sha256, sha256_hex},
 };
 
@@ -60,8 +60,12 @@ pub fn signer(provider: &str) -> Option<Sign> {
     SIGNERS.iter().find(|(name, _)| *name == provider).map(|(_, sign)| *sign)
 }
 
-const SIGNERS: &[(&str, Sign)] =
-    &[("github", github::sign), ("shopify", shopify::sign), ("stripe", stripe::sign)];
+const SIGNERS: &[(&str, Sign)] = &[
+    ("bitbucket", bitbucket::sign),
+    ("github", github::sign),
+    ("shopify", shopify::sign),
+    ("stripe", stripe::sign),
+];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.
 #[must_use]

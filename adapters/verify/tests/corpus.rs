@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["github", "shopify", "stripe",];
+corpus!["bitbucket", "github", "shopify", "stripe",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -1,5 +1,6 @@
 //! All providers, one file each, by name.
 
+pub mod bitbucket;
 pub mod github;
 pub mod shopify;
 pub mod stripe;
@@ -9,7 +10,7 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&github::GitHub, &shopify::Shopify, &stripe::Stripe]
+    &[&bitbucket::Bitbucket, &github::GitHub, &shopify::Shopify, &stripe::Stripe]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
