@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{bitbucket, github, shopify, stripe},
+    providers::{bitbucket, github, shopify, stripe, woocommerce},
     signature::{hmac_sha256, sha256_hex},
 };
 
@@ -65,6 +65,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("github", github::sign),
     ("shopify", shopify::sign),
     ("stripe", stripe::sign),
+    ("woocommerce", woocommerce::sign),
 ];
 
 /// The value of `Stripe-Signature` for a body that Stripe would send at `timestamp_unix`, with one `v1`.

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["bitbucket", "github", "shopify", "stripe",];
+corpus!["bitbucket", "github", "shopify", "stripe", "woocommerce",];
 
 /// One line of the corpus.
 struct Case(Value);

@@ -4,13 +4,14 @@ pub mod bitbucket;
 pub mod github;
 pub mod shopify;
 pub mod stripe;
+pub mod woocommerce;
 
 use crate::Provider;
 
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&bitbucket::Bitbucket, &github::GitHub, &shopify::Shopify, &stripe::Stripe]
+    &[&bitbucket::Bitbucket, &github::GitHub, &shopify::Shopify, &stripe::Stripe, &woocommerce::WooCommerce]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
