@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{bitbucket, github, shopify, stripe, woocommerce},
+    providers::{bitbucket, github, mollie, shopify, stripe, woocommerce},
     signature::{hmac_sha256, sha256_hex},
 };
 
@@ -63,6 +63,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 const SIGNERS: &[(&str, Sign)] = &[
     ("bitbucket", bitbucket::sign),
     ("github", github::sign),
+    ("mollie", mollie::sign),
     ("shopify", shopify::sign),
     ("stripe", stripe::sign),
     ("woocommerce", woocommerce::sign),

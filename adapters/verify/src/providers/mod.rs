@@ -2,6 +2,7 @@
 
 pub mod bitbucket;
 pub mod github;
+pub mod mollie;
 pub mod shopify;
 pub mod stripe;
 pub mod woocommerce;
@@ -11,7 +12,14 @@ use crate::Provider;
 /// All providers, sorted by name.
 #[must_use]
 pub fn providers() -> &'static [&'static dyn Provider] {
-    &[&bitbucket::Bitbucket, &github::GitHub, &shopify::Shopify, &stripe::Stripe, &woocommerce::WooCommerce]
+    &[
+        &bitbucket::Bitbucket,
+        &github::GitHub,
+        &mollie::Mollie,
+        &shopify::Shopify,
+        &stripe::Stripe,
+        &woocommerce::WooCommerce,
+    ]
 }
 
 /// The provider of this name, exactly as [`Provider::name`] spells it.
