@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{bitbucket, github, mollie, shopify, stripe, woocommerce},
+    providers::{bitbucket, dropbox, github, mollie, shopify, stripe, woocommerce},
     signature::{hmac_sha256, sha256_hex},
 };
 
@@ -62,6 +62,7 @@ pub fn signer(provider: &str) -> Option<Sign> {
 
 const SIGNERS: &[(&str, Sign)] = &[
     ("bitbucket", bitbucket::sign),
+    ("dropbox", dropbox::sign),
     ("github", github::sign),
     ("mollie", mollie::sign),
     ("shopify", shopify::sign),

@@ -1,6 +1,7 @@
 //! All providers, one file each, by name.
 
 pub mod bitbucket;
+pub mod dropbox;
 pub mod github;
 pub mod mollie;
 pub mod shopify;
@@ -14,6 +15,7 @@ use crate::Provider;
 pub fn providers() -> &'static [&'static dyn Provider] {
     &[
         &bitbucket::Bitbucket,
+        &dropbox::Dropbox,
         &github::GitHub,
         &mollie::Mollie,
         &shopify::Shopify,
