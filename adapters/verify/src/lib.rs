@@ -31,6 +31,7 @@ mod request;
 mod secrets;
 pub mod signature;
 mod signing;
+pub mod standard;
 #[cfg(test)]
 mod testing;
 

@@ -4,7 +4,7 @@
 //! these.
 
 use crate::{
-    providers::{bitbucket, dropbox, github, mollie, shopify, stripe, woocommerce},
+    providers::{bitbucket, dropbox, github, gitlab, mollie, shopify, stripe, woocommerce},
     signature::{hmac_sha256, sha256_hex},
 };
 
@@ -64,6 +64,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("bitbucket", bitbucket::sign),
     ("dropbox", dropbox::sign),
     ("github", github::sign),
+    ("gitlab", gitlab::sign),
     ("mollie", mollie::sign),
     ("shopify", shopify::sign),
     ("stripe", stripe::sign),

@@ -28,7 +28,7 @@ macro_rules! corpus {
     };
 }
 
-corpus!["bitbucket", "dropbox", "github", "mollie", "shopify", "stripe", "woocommerce",];
+corpus!["bitbucket", "dropbox", "github", "gitlab", "mollie", "shopify", "stripe", "woocommerce",];
 
 /// One line of the corpus.
 struct Case(Value);

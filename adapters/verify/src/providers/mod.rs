@@ -3,6 +3,7 @@
 pub mod bitbucket;
 pub mod dropbox;
 pub mod github;
+pub mod gitlab;
 pub mod mollie;
 pub mod shopify;
 pub mod stripe;
@@ -17,6 +18,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &bitbucket::Bitbucket,
         &dropbox::Dropbox,
         &github::GitHub,
+        &gitlab::GitLab,
         &mollie::Mollie,
         &shopify::Shopify,
         &stripe::Stripe,
