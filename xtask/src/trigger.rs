@@ -2,6 +2,8 @@
 
 mod sample;
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
@@ -139,8 +141,10 @@ fn with_field(mut request: Outgoing, field: &str) -> Result<Outgoing> {
 /// Status and body of the answer, which is short.
 fn send(agent: &Agent, request: Outgoing) -> Result<(u16, String)> {
     let mut post = agent.post(&request.url);
-    for (name, value) in &request.headers {
-        post = post.header(*name, value);
+    // What was signed now stands behind what the sample had under the same name.
+    let headers: BTreeMap<_, _> = request.headers.iter().map(|(name, value)| (*name, value)).collect();
+    for (name, value) in headers {
+        post = post.header(name, value);
     }
     let mut response = post.send(&request.body[..]).with_context(|| {
         format!("nobody listens at {}; `cargo xtask dev` starts the gateway", request.url)

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
-    Rejection,
+    Headers, Rejection,
     body::Fields,
     limits::{EVENT_TYPE_LENGTH_MAX, OCCURRED_AT_UNIX_MS_MAX, SHORT_TEXT_LENGTH_MAX},
 };
@@ -149,6 +149,27 @@ pub(crate) fn required_event_type(
         .ok_or(Rejection::Unreadable("the type is empty or too long"))
 }
 
+/// The platform's type of an event whose provider names it in the header `name`.
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when the header is absent, there twice, empty or too long.
+pub(crate) fn header_event_type(provider: &str, headers: &Headers, name: &str) -> Result<String, Rejection> {
+    let provider_type =
+        headers.field(name)?.ok_or(Rejection::Unreadable("the header of the type is missing"))?;
+    platform_event_type(provider, provider_type).ok_or(Rejection::Unreadable("the type is empty or too long"))
+}
+
+/// A subject as forges write it: `group/project`, or with the number of a request or an issue in it `group/project#7`.
+/// `None` when the project's path is absent or the whole is no short text.
+pub(crate) fn forge_subject(path: Option<String>, sign: &str, number: Option<u64>) -> Option<String> {
+    let mut subject = path?;
+    if let Some(number) = number {
+        subject.push_str(sign);
+        subject.push_str(&number.to_string());
+    }
+    Some(subject).filter(|subject| is_short_text(subject))
+}
+
 /// The platform's type of one of several events in a request; `<provider>.unknown` where the item names none that can
 /// be mapped, because one odd item must not hide the others.
 pub(crate) fn event_type_or_unknown(provider: &str, provider_type: Option<&str>) -> String {
@@ -223,6 +244,26 @@ mod tests {
             let event_type = required_event_type("stripe", &fields, "type");
             assert_eq!(event_type.as_deref().map_err(Rejection::status), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_type_may_be_in_a_header() {
+        let headers = Headers::from_iter([("X-Event", "Push Hook"), ("x-b", ""), ("x-c", "a"), ("x-c", "b")]);
+        assert_eq!(header_event_type("gitlab", &headers, "x-event").as_deref(), Ok("gitlab.push_hook"));
+        for name in ["x-a", "x-b", "x-c"] {
+            assert!(header_event_type("gitlab", &headers, name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_subject_is_written_as_forges_do() {
+        let subject = |path: &str, number| forge_subject(Some(path.to_owned()), "!", number);
+        assert_eq!(subject("a/b", Some(7)).as_deref(), Some("a/b!7"));
+        assert_eq!(subject("a/b", None).as_deref(), Some("a/b"));
+        assert_eq!(
+            (subject("a b", None), subject("", None), forge_subject(None, "!", Some(7))),
+            (None, None, None)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The request as it arrived, and the few questions that every provider asks about it.
 
-use crate::{Rejection, form::Form};
+use crate::{Rejection, event::is_short_text, form::Form};
 
 /// A request as it arrived. Nothing in it is trusted.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +112,23 @@ impl Headers {
     pub fn field(&self, name: &str) -> Result<Option<&str>, Rejection> {
         self.single(name).map_err(|_| Rejection::Unreadable("a header is there twice"))
     }
+
+    /// An id in a header: 1–200 visible ASCII characters; `None` when the header is absent.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] when it is there more than once or in another form.
+    pub fn id(&self, name: &str) -> Result<Option<&str>, Rejection> {
+        let id = self.field(name)?;
+        if id.is_none_or(is_short_text) { Ok(id) } else { Err(Rejection::Unreadable("an id in a header")) }
+    }
+
+    /// The same where it is never absent.
+    ///
+    /// # Errors
+    /// [`Rejection::Unreadable`] also when the header is absent.
+    pub fn required_id(&self, name: &str) -> Result<&str, Rejection> {
+        self.id(name)?.ok_or(Rejection::Unreadable("a header is missing"))
+    }
 }
 
 /// A header that may be there once was there more than once.
@@ -128,6 +145,17 @@ mod tests {
         let headers = Headers::from_iter([("sTrIpE-SiGnAtUrE", "a")]);
         assert_eq!(headers.single("Stripe-Signature"), Ok(Some("a")));
         assert_eq!(headers.single("Stripe-Signatur"), Ok(None));
+    }
+
+    #[test]
+    fn an_id_in_a_header_is_a_short_text() {
+        let headers =
+            Headers::from_iter([("x-a", "1"), ("x-b", "1 2"), ("x-c", ""), ("x-d", "1"), ("X-D", "1")]);
+        assert_eq!((headers.id("X-A"), headers.required_id("X-A")), (Ok(Some("1")), Ok("1")));
+        assert!(headers.id("x-e") == Ok(None) && headers.required_id("x-e").is_err());
+        for name in ["x-b", "x-c", "x-d"] {
+            assert!(headers.id(name).is_err() && headers.required_id(name).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::{Rejection, Request, Secret, Secrets, Settings, event::is_short_text}
 /// Version in front of a signature of the scheme `v0`, with its sign.
 pub const V0_PREFIX: &str = "v0=";
 
+/// What stands before the digest in an `X-Hub-Signature` of SHA-256, and in the headers that were made after it.
+pub const SHA256_PREFIX: &str = "sha256=";
+
 /// HMAC-SHA256 over the concatenation of `parts`, which are never copied together.
 #[must_use]
 pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
@@ -239,6 +242,18 @@ pub fn decode_hex_lower<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(bytes)
 }
 
+/// Reads `sha256=` and a digest in lower-case hex: how WebSub and those after it write a signature. `None` otherwise.
+#[must_use]
+pub fn decode_hub_signature(text: &str) -> Option<[u8; 32]> {
+    decode_hex_lower(text.strip_prefix(SHA256_PREFIX)?)
+}
+
+/// Writes the HMAC-SHA256 of a body, keyed with the text of a secret, in the same form.
+#[must_use]
+pub fn hub_signature(secret: &str, body: &[u8]) -> String {
+    [SHA256_PREFIX, &hex::encode(hmac_sha256(secret.as_bytes(), &[body]))].concat()
+}
+
 /// Reads a count of seconds since 1970: decimal digits without sign, blank or leading zero, so that there is
 /// exactly one text for each time. `None` otherwise, and beyond 15 digits.
 #[must_use]
@@ -385,6 +400,17 @@ mod tests {
         assert_eq!(decode_hex_lower::<2>("0aff"), Some([10, 255]));
         for text in ["0aFF", "0af", "0aff0", "0aff00", "0a f", "0xff", "0afg", "", "0afé"] {
             assert_eq!(decode_hex_lower::<2>(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hub_signature_names_its_algorithm() {
+        // The vector in the documentation of GitHub.
+        let signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+        assert_eq!(hub_signature("It's a Secret to Everybody", b"Hello, World!"), signature);
+        assert_eq!(decode_hub_signature(signature).map(hex::encode).as_deref(), signature.get(7..));
+        for text in ["", "sha256=", "SHA256=757107", &signature["sha256=".len()..], &signature[..70]] {
+            assert_eq!(decode_hub_signature(text), None, "{text}");
         }
     }
 

@@ -4,7 +4,7 @@
 //! these.
 
 use crate::providers;
-use crate::signature::{V0_PREFIX, hmac_sha256, v0_parts};
+use crate::signature::{V0_PREFIX, hmac_sha256, sha256_hex, v0_parts};
 
 /// A request on its way to a webhook, as its provider would send it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,12 +27,24 @@ impl Outgoing {
         Self { method: "POST", url: url.into(), headers, body: body.into() }
     }
 
-    /// The same with this header, whatever it had under its name before.
+    /// The same with one more header.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
-        self.headers.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// The same with a header that the provider always sends, unless the request has it already.
+    #[must_use]
+    pub fn with_usual_header(self, name: &'static str, value: impl Into<String>) -> Self {
+        let has_it = self.headers.iter().any(|(header, _)| header.eq_ignore_ascii_case(name));
+        if has_it { self } else { self.with_header(name, value) }
+    }
+
+    /// An id for this body: the same body is a retry.
+    #[must_use]
+    pub fn body_id(&self) -> String {
+        sha256_hex(&self.body)
     }
 }
 
@@ -49,16 +61,22 @@ pub fn signer(provider: &str) -> Option<Sign> {
 const SIGNERS: &[(&str, Sign)] = &[
     ("adyen", providers::adyen::sign),
     ("asana", providers::asana::sign),
+    ("bitbucket", providers::bitbucket::sign),
     ("calendly", providers::calendly::sign),
     ("coinbase_commerce", providers::coinbase_commerce::sign),
+    ("dropbox", providers::dropbox::sign),
+    ("github", providers::github::sign),
+    ("gitlab", providers::gitlab::sign),
     ("hubspot", providers::hubspot::sign),
     ("intercom", providers::intercom::sign),
     ("lemonsqueezy", providers::lemonsqueezy::sign),
     ("line", providers::line::sign),
     ("linear", providers::linear::sign),
+    ("mollie", providers::mollie::sign),
     ("openai", providers::openai::sign),
     ("paddle", providers::paddle::sign),
     ("razorpay", providers::razorpay::sign),
+    ("shopify", providers::shopify::sign),
     ("slack", providers::slack::sign),
     ("square", providers::square::sign),
     ("standardwebhooks", providers::standardwebhooks::sign),
@@ -67,6 +85,7 @@ const SIGNERS: &[(&str, Sign)] = &[
     ("trello", providers::trello::sign),
     ("twitter_x", providers::twitter_x::sign),
     ("typeform", providers::typeform::sign),
+    ("woocommerce", providers::woocommerce::sign),
     ("xero", providers::xero::sign),
     ("zendesk", providers::zendesk::sign),
     ("zoom", providers::zoom::sign),
@@ -95,6 +114,12 @@ pub fn sign_stripe(secret: &str, timestamp_unix: i64, body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_usual_header_does_not_replace_one_that_is_there() {
+        let request = Outgoing::post("", "text/plain", "").with_usual_header("x-a", "1");
+        assert_eq!(request.clone().with_usual_header("X-A", "2"), request);
+    }
 
     #[test]
     fn the_header_has_stripes_form() {

@@ -3,21 +3,27 @@
 pub mod adyen;
 pub mod asana;
 pub mod aws_sns;
+pub mod bitbucket;
 pub mod calendly;
 pub mod coinbase_commerce;
 pub mod discord;
+pub mod dropbox;
+pub mod github;
+pub mod gitlab;
 pub mod google_pubsub;
 pub mod hubspot;
 pub mod intercom;
 pub mod lemonsqueezy;
 pub mod line;
 pub mod linear;
+pub mod mollie;
 pub mod openai;
 pub mod paddle;
 pub mod paypal;
 pub mod plaid;
 pub mod razorpay;
 pub mod sendgrid;
+pub mod shopify;
 pub mod slack;
 pub mod square;
 pub mod standardwebhooks;
@@ -26,6 +32,7 @@ pub mod svix;
 pub mod trello;
 pub mod twitter_x;
 pub mod typeform;
+pub mod woocommerce;
 pub mod xero;
 pub mod zendesk;
 pub mod zoom;
@@ -39,21 +46,27 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &adyen::Adyen,
         &asana::Asana,
         &aws_sns::AwsSns,
+        &bitbucket::Bitbucket,
         &calendly::Calendly,
         &coinbase_commerce::CoinbaseCommerce,
         &discord::Discord,
+        &dropbox::Dropbox,
+        &github::GitHub,
+        &gitlab::GitLab,
         &google_pubsub::GooglePubSub,
         &hubspot::HubSpot,
         &intercom::Intercom,
         &lemonsqueezy::LemonSqueezy,
         &line::Line,
         &linear::Linear,
+        &mollie::Mollie,
         &openai::OpenAi,
         &paddle::Paddle,
         &paypal::PayPal,
         &plaid::Plaid,
         &razorpay::Razorpay,
         &sendgrid::SendGrid,
+        &shopify::Shopify,
         &slack::Slack,
         &square::Square,
         &standardwebhooks::StandardWebhooks,
@@ -62,6 +75,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &trello::Trello,
         &twitter_x::TwitterX,
         &typeform::Typeform,
+        &woocommerce::WooCommerce,
         &xero::Xero,
         &zendesk::Zendesk,
         &zoom::Zoom,
