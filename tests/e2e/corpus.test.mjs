@@ -55,15 +55,20 @@ function decisions(provider) {
   return new Map(rows.filter(Boolean).map(([, id, ours]) => [id, ours]));
 }
 
+/** What a provider needs beside the configuration of its cases: Plaid's API, which has the keys, wants a login. */
+const LOGINS = { plaid: { client_id: "client", secret: "login" } };
+
 /** Sends a case to its provider's path; the URL that the provider has signed is configured. */
 function send(one) {
   const name = (option) => `${one.provider}_${option}`.toUpperCase();
-  const secret = Array.isArray(one.secret) ? JSON.stringify(one.secret) : (one.secret ?? "");
+  // A secret of several words is configured as a list, as adapters/README.md says.
+  const isList = Array.isArray(one.secret) || /\S\s+\S/.test(one.secret ?? "");
+  const secret = isList ? JSON.stringify([one.secret].flat()) : (one.secret ?? "");
   const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
   const vars = {
     [name("webhook_secret")]: secret,
     [name("url")]: one.url,
-    ...Object.fromEntries(Object.entries(one.config ?? {}).map(([option, value]) => [name(option), text(value)])),
+    ...Object.fromEntries(Object.entries({ ...LOGINS[one.provider], ...one.config }).map(([option, value]) => [name(option), text(value)])),
   };
   const message = {
     method: one.method,

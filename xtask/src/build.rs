@@ -88,8 +88,8 @@ impl WorkerCrate {
     /// The options of wasm-opt.
     fn wasm_opt(&self) -> Vec<&'static str> {
         let own: &[&str] = match self.purpose {
-            Purpose::Upkeep | Purpose::Operators => &WASM_OPT_FOR_SIZE,
-            Purpose::Events | Purpose::Providers | Purpose::Tests => &[],
+            Purpose::Providers | Purpose::Upkeep | Purpose::Operators => &WASM_OPT_FOR_SIZE,
+            Purpose::Events | Purpose::Tests => &[],
         };
         [&WASM_OPT, own].concat()
     }

@@ -31,6 +31,8 @@ export default class extends WorkerEntrypoint {
 
 function download(remote, address, body) {
   const found = remote[address] ?? Object.entries(remote).find(([id]) => body?.includes(`"${id}"`))?.[1];
+  // Calling this address is all that confirming a subscription is.
+  if (address.includes("Action=ConfirmSubscription")) return new Response("<ConfirmSubscriptionResponse/>");
   if (found === undefined) return new Response(null, { status: 404 });
   return new Response(typeof found === "string" ? found : JSON.stringify(found));
 }
