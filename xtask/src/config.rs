@@ -8,8 +8,11 @@ use serde_json::Value;
 
 use crate::workspace::{Workspace, files_with_extension};
 
-/// The Worker that gets HTTP in local development, because wrangler gives it to the first one only.
+/// The adapter that is checked first and goes through the smoke run.
 pub const PRIMARY: &str = "wrangler/adapters/stripe.jsonc";
+
+/// The adapter of local development, which answers for every provider.
+pub const ALL_PROVIDERS: &str = "xtask/all-providers/wrangler.jsonc";
 
 /// Where the configs of the providers' Workers are. All of them run the same build.
 pub const ADAPTERS: &str = "wrangler/adapters";
@@ -62,10 +65,12 @@ impl Config {
         paths.iter().map(|path| Self::read(workspace, path)).collect()
     }
 
-    /// The configs that run on this machine: the primary adapter answers for every provider, so the others need not.
-    pub fn local(workspace: &Workspace) -> Result<Vec<Self>> {
-        let is_spare = |config: &Self| config.path.starts_with(ADAPTERS) && config.path != Path::new(PRIMARY);
-        Ok(Self::all(workspace)?.into_iter().filter(|config| !is_spare(config)).collect())
+    /// The configs that run on this machine, with one adapter, which comes first and so gets HTTP.
+    pub fn local(workspace: &Workspace, adapter: &str) -> Result<Vec<Self>> {
+        let mut configs = Self::all(workspace)?;
+        configs.retain(|config| !config.path.starts_with(ADAPTERS));
+        configs.insert(0, Self::read(workspace, Path::new(adapter))?);
+        Ok(configs)
     }
 
     /// Writes the config as it is now into a folder of its own in `folder`, from where it runs the same Worker. Wrangler

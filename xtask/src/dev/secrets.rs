@@ -12,8 +12,8 @@ use crate::operator::Operator;
 use crate::random;
 use crate::workspace::Workspace;
 
-/// Read by every Worker whose config lies in wrangler/adapters.
-const ADAPTERS: &str = "wrangler/adapters/.dev.vars";
+/// Read by the adapter of local development.
+const ADAPTERS: &str = "xtask/all-providers/.dev.vars";
 
 /// Read by core, sweeper, cockpit, alerter, keeper and archiver, whose configs lie in wrangler.
 const PLATFORM: &str = "wrangler/.dev.vars";

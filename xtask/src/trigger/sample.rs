@@ -48,6 +48,13 @@ impl Sample {
         };
         let body = BASE64.decode(self.text("/body_base64"))?;
         let body = renew(std::str::from_utf8(&body).context("the sample is not UTF-8")?);
+        // Where the id is not signed, the body is the identity, so it has to be new as well.
+        let body = match body.strip_prefix('{') {
+            Some(rest) if !rest.trim_start().starts_with('}') => {
+                format!(r#"{{"trigger":"{}",{rest}"#, random::hex(8)?)
+            }
+            _ => body,
+        };
         let mut request = Outgoing::post(url, "application/json", body);
         for (name, value) in self.0.pointer("/headers").and_then(Value::as_object).into_iter().flatten() {
             // Names of headers are as many as the corpus has, so they may stay until the program ends.
