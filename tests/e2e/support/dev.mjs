@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { PLATFORM, ROOT, config } from "./configs.mjs";
 import { signedPost } from "./stripe.mjs";
 import { until } from "./until.mjs";
+import { WATCHED } from "./watched.mjs";
 
 const WRANGLER = join(ROOT, "node_modules/wrangler/bin/wrangler.js");
 const EXPLORER = "/cdn-cgi/local/explorer/api";
@@ -18,11 +19,14 @@ export class Dev {
   #process;
   #output = "";
 
-  /** The platform with these variables added to every Worker. Not started yet. */
-  constructor(vars = {}) {
+  /** The platform with these variables added to every Worker, and some Workers behind a watch. Not started yet. */
+  constructor(vars = {}, { watched = [] } = {}) {
     this.folder = mkdtempSync(join(tmpdir(), "swarm-e2e-"));
-    this.configs = PLATFORM.map((name) => this.#write(name, vars));
-    const core = this.configs[PLATFORM.indexOf("core")];
+    const workers = PLATFORM.map((name) => ({ ...config(name), ...(watched.includes(name) && { main: WATCHED[name] }) }));
+    for (const worker of workers) worker.vars = { ...worker.vars, ...vars };
+    if (watched.length > 0) workers.unshift(door(watched.map((name) => config(name).name)));
+    this.configs = workers.map((worker) => this.#write(worker));
+    const core = this.configs[workers.findIndex(({ name }) => name === "swarm-core")];
     const migrate = ["d1", "migrations", "apply", "LEDGER", "--local", "-c", core, "--persist-to", this.folder];
     const options = { env: this.#env(), encoding: "utf8" };
     const { status, stdout, stderr } = spawnSync(process.execPath, [WRANGLER, ...migrate], options);
@@ -32,13 +36,11 @@ export class Dev {
     for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   }
 
-  #write(name, vars) {
-    const real = config(name);
-    real.vars = { ...real.vars, ...vars };
-    const folder = join(this.folder, "configs", name);
+  #write(worker) {
+    const folder = join(this.folder, "configs", worker.name);
     mkdirSync(folder, { recursive: true });
     const path = join(folder, "wrangler.json");
-    writeFileSync(path, JSON.stringify(real));
+    writeFileSync(path, JSON.stringify(worker));
     return path;
   }
 
@@ -85,6 +87,16 @@ export class Dev {
     return { status: response.status, ...(await response.json()) };
   }
 
+  /** The watch inside a Worker. */
+  watch(worker) {
+    const call = async (method, ...args) => {
+      const body = JSON.stringify({ worker, method, args });
+      const response = await fetch(`http://127.0.0.1:${this.port}/test-control`, { method: "POST", body });
+      return response.json();
+    };
+    return { calls: () => call("calls"), fault: (fault) => call("fault", fault) };
+  }
+
   /** The cron of the sweeper, once. */
   async sweep() {
     const answer = await this.#explore("/local/scheduled?worker=swarm-sweeper", { cron: "*/2 * * * *" });
@@ -106,6 +118,14 @@ export class Dev {
     const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
     return response.json();
   }
+}
+
+/** Stands before the adapter, since only the first Worker gets HTTP. */
+function door(watched) {
+  const services = watched.map((name) => ({ binding: name, service: name, entrypoint: "FaultControl" }));
+  services.push({ binding: "ADAPTER", service: "swarm-adapter-stripe" });
+  const main = join(ROOT, "tests/e2e/support/door.mjs");
+  return { name: "test-door", main, compatibility_date: config("core").compatibility_date, services };
 }
 
 function freePort() {

@@ -6,20 +6,12 @@ import { Archive } from "./archive.mjs";
 import { PLATFORM, ROOT, config, withShards } from "./configs.mjs";
 import { Ledger } from "./ledger.mjs";
 import { signedPost } from "./stripe.mjs";
+import { WATCHED } from "./watched.mjs";
 
 // A line for every batch of a queue would bury what a test has to say.
 process.env.WRANGLER_LOG ??= "error";
 
 const support = (file) => resolve(import.meta.dirname, file);
-
-const WATCHED = {
-  core: support("watched-core.mjs"),
-  billing: support("watched-consumer.mjs"),
-  audit: support("watched-consumer.mjs"),
-  archiver: support("watched-archiver.mjs"),
-  sweeper: support("watched-sweeper.mjs"),
-  alerter: support("watched-alerter.mjs"),
-};
 
 /**
  * @param {object} wanted

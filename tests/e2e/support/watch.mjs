@@ -4,6 +4,7 @@
 // A fault is { binding, op?, sql?, kind, times?, ms? }; the first that fits a call and is not used up happens to it.
 //   refuse: the call fails and nothing has happened      lose: it happens and its answer is lost
 //   hang:   it never answers and nothing has happened    slow: it happens `ms` milliseconds later
+//   stay:   it happens and never answers; the call is then `stuck`, as one that hangs is at once
 
 import { WorkerEntrypoint } from "cloudflare:workers";
 
@@ -92,7 +93,7 @@ function overlay(target, methods) {
 async function observed(call, run) {
   calls.push(Object.assign(call, { began: tick++, ended: undefined }));
   try {
-    return await suffer(takeFault(call), run);
+    return await suffer(takeFault(call), run, call);
   } finally {
     call.ended = tick++;
   }
@@ -109,7 +110,7 @@ function takeFault(call) {
   return fault;
 }
 
-async function suffer(fault, run) {
+async function suffer(fault, run, call) {
   switch (fault?.kind) {
     case undefined:
       return run();
@@ -118,7 +119,11 @@ async function suffer(fault, run) {
     case "lose":
       await run();
       throw new Error(fault.error ?? "Network connection lost.");
+    case "stay":
+      await run();
+    // falls through: from here on it is as if it hung
     case "hang":
+      call.stuck = true;
       return new Promise(() => {});
     case "slow":
       await new Promise((resolve) => setTimeout(resolve, fault.ms));
