@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::workspace::{Workspace, files_with_extension};
 
-/// The adapter that is checked first and goes through the smoke run.
-pub const PRIMARY: &str = "wrangler/adapters/stripe.jsonc";
+/// The adapter that is checked first.
+const PRIMARY: &str = "wrangler/adapters/stripe.jsonc";
 
 /// The adapter of local development, which answers for every provider.
-pub const ALL_PROVIDERS: &str = "xtask/all-providers/wrangler.jsonc";
+const ALL_PROVIDERS: &str = "xtask/all-providers/wrangler.jsonc";
 
 /// Where the configs of the providers' Workers are. All of them run the same build.
 pub const ADAPTERS: &str = "wrangler/adapters";
@@ -65,11 +65,11 @@ impl Config {
         paths.iter().map(|path| Self::read(workspace, path)).collect()
     }
 
-    /// The configs that run on this machine, with one adapter, which comes first and so gets HTTP.
-    pub fn local(workspace: &Workspace, adapter: &str) -> Result<Vec<Self>> {
+    /// The configs that run on this machine, with one adapter for all providers, which comes first and so gets HTTP.
+    pub fn local(workspace: &Workspace) -> Result<Vec<Self>> {
         let mut configs = Self::all(workspace)?;
         configs.retain(|config| !config.path.starts_with(ADAPTERS));
-        configs.insert(0, Self::read(workspace, Path::new(adapter))?);
+        configs.insert(0, Self::read(workspace, Path::new(ALL_PROVIDERS))?);
         Ok(configs)
     }
 

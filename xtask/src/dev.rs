@@ -15,7 +15,7 @@ use clap::Args;
 use time::OffsetDateTime;
 
 use crate::build;
-use crate::config::{ALL_PROVIDERS, Config};
+use crate::config::Config;
 use crate::operator::Operator;
 use crate::progress::{Progress, seconds};
 use crate::smoke;
@@ -73,7 +73,7 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
     if options.fresh && state.exists() {
         fs::remove_dir_all(&state).with_context(|| format!("could not remove {}", state.display()))?;
     }
-    let mut configs = Config::local(workspace, ALL_PROVIDERS)?;
+    let mut configs = Config::local(workspace)?;
     for path in &options.also {
         configs.push(Config::read(workspace, path)?);
     }

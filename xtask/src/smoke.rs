@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use swarm_domain::routing::Routes;
 use time::OffsetDateTime;
 
-use crate::config::{CORE, Config, PRIMARY};
+use crate::config::{CORE, Config};
 use crate::http::Answer;
 use crate::operator::Operator;
 use crate::progress::{Progress, seconds};
@@ -59,7 +59,7 @@ pub fn run(workspace: &Workspace, tools: &Tools, secret: &str) -> Result<()> {
     let swarm = Swarm::build(workspace, tools, &progress, &state)?;
     let core = Config::read(workspace, Path::new(CORE))?;
     let routes = Routes::parse(&core.variable("ROUTES").context("core.jsonc has no vars.ROUTES")?)?;
-    let stores = Stores::of(&Config::local(workspace, PRIMARY)?);
+    let stores = Stores::of(&Config::local(workspace)?);
 
     stack::migrate(workspace, tools, &progress, &state)?;
     let operator = Operator::new()?;
