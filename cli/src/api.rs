@@ -1,8 +1,10 @@
 //! The cockpit's API over HTTP: requests with the token, answers as values or as failures.
 
 mod incidents;
+mod page;
 mod record;
 mod refusal;
+mod rejected;
 mod replays;
 mod whoami;
 
@@ -14,7 +16,9 @@ use ureq::http::Response;
 use ureq::{Agent, Body};
 
 pub use self::incidents::{Details, Incident};
+pub use self::page::Page;
 pub use self::record::Record;
+pub use self::rejected::{Count, Rejected, RejectedDetails, Reverified};
 pub use self::replays::{Replay, ReplayOfMany};
 
 use self::refusal::{not_the_api, refusal, unreachable};

@@ -6,6 +6,7 @@ pub mod values;
 use clap::{Args, Parser, Subcommand};
 
 use crate::commands::dlq::Dlq;
+use crate::commands::rejected::Rejected;
 use crate::commands::replays::Replays;
 
 const AFTER_HELP: &str = "\
@@ -15,7 +16,7 @@ the nearest one above it, which `cargo xtask dev` writes.
 Results go to standard output: tables on a terminal, one JSON object a line anywhere else. All else goes to standard error.
 
 Exit codes:
-  0  done                    4  there is no such incident or replay
+  0  done                    4  there is no such thing
   1  unexpected              5  refused: its state does not allow it, or nobody confirmed
   2  wrong arguments         6  the gateway cannot be reached
   3  no token, or not this one
@@ -62,6 +63,9 @@ pub enum Command {
     /// Dead letters: incidents of events that failed for good.
     #[command(subcommand)]
     Dlq(Dlq),
+    /// Webhook requests that did not pass: which, why, and verifying them again.
+    #[command(subcommand)]
+    Rejected(Rejected),
     /// Replays of many incidents: how far they are, and stopping them.
     #[command(subcommand)]
     Replays(Replays),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod dlq;
+pub mod rejected;
 pub mod replays;
 pub mod whoami;
 
@@ -12,6 +13,7 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let globals = &arguments.globals;
     match arguments.command {
         Command::Dlq(command) => dlq::run(command, globals),
+        Command::Rejected(command) => rejected::run(command, globals),
         Command::Replays(command) => replays::run(command, globals),
         Command::Whoami => whoami::run(globals),
     }

@@ -8,6 +8,7 @@ mod confirm;
 mod failure;
 mod interrupt;
 mod job;
+mod listing;
 mod notes;
 mod output;
 mod progress;

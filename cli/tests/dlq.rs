@@ -140,7 +140,7 @@ fn pages_are_followed_as_far_as_asked() {
 fn a_list_that_never_ends_is_left() {
     let gateway = Gateway::start(|_| Some(Reply::json(&json!({ "incidents": [], "nextCursor": "1" }))));
     assert_eq!(ask(&gateway, &["dlq", "list", "--all"]).code, Some(0));
-    assert_eq!(gateway.requests().len(), 1);
+    assert_eq!(gateway.requests().len(), 2);
 }
 
 #[test]

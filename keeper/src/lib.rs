@@ -7,8 +7,9 @@ use serde_json::json;
 use swarm_cloudflare::clock::random_token;
 use swarm_cloudflare::log::Log;
 use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, cron};
-use swarm_domain::limits::{RETENTION_EVENTS_DEFAULT, RETENTION_SECONDS_DEFAULT};
+use swarm_domain::limits::{REJECTED_DAYS_DEFAULT, RETENTION_EVENTS_DEFAULT, RETENTION_SECONDS_DEFAULT};
 use swarm_domain::ports::Clock;
+use swarm_domain::rejected::expire;
 use swarm_domain::retention::{Periods, Retained, Retention};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -20,7 +21,11 @@ const LOG: Log = Log::new("swarm-keeper");
 /// The cron handler.
 #[wasm_bindgen]
 pub async fn scheduled(event: JsValue, env: JsValue, _context: JsValue) -> Result<JsValue, JsValue> {
-    cron::run(&event, env, &LOG, async |_, bindings| keep(bindings).await).await
+    cron::run(&event, env, &LOG, async |_, bindings| {
+        let kept = keep(bindings).await;
+        forget_rejected(bindings).await.and(kept)
+    })
+    .await
 }
 
 /// Works for `RETENTION_SECONDS` on at most `RETENTION_EVENTS` events; `RETENTION` says how long they are kept.
@@ -39,6 +44,22 @@ async fn keep(bindings: &Bindings) -> Result<(), Misconfigured> {
     };
     let deadline = SystemClock.now().plus_ms(seconds.saturating_mul(1000));
     report(&retention.run(&random_token(), deadline, events.unsigned_abs()).await);
+    Ok(())
+}
+
+/// Removes requests that did not pass, when they are older than `REJECTED_DAYS`.
+async fn forget_rejected(bindings: &Bindings) -> Result<(), Misconfigured> {
+    let days = bindings.number_var("REJECTED_DAYS", REJECTED_DAYS_DEFAULT)?;
+    let (ledger, rejected) = (bindings.ledger()?, bindings.bucket("REJECTED")?);
+    match expire(&ledger, &rejected, SystemClock.now(), days).await {
+        Ok(expired) => LOG.info(
+            "forgot rejected requests",
+            json!({ "requests": expired.requests, "counts": expired.counts }),
+        ),
+        Err(error) => {
+            LOG.error("rejected requests could not be forgotten", json!({ "error": error.to_string() }))
+        }
+    }
     Ok(())
 }
 

@@ -141,6 +141,15 @@ CREATE INDEX ops_log_by_incident ON ops_log (incident_id, at) WHERE incident_id 
 
 CREATE INDEX ops_log_by_time ON ops_log (at);
 
+CREATE TABLE rejections (
+  minute   TEXT NOT NULL,
+  provider TEXT NOT NULL,
+  reason   TEXT NOT NULL,
+  counter  TEXT NOT NULL,                    -- the instance that has counted
+  count    INTEGER NOT NULL,
+  PRIMARY KEY (minute, provider, reason, counter)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE replay_progress (
   replay_id TEXT PRIMARY KEY,
   steps     INTEGER NOT NULL DEFAULT 0,

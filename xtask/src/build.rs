@@ -41,11 +41,12 @@ pub enum Purpose {
 }
 
 /// All of them.
-pub static WORKER_CRATES: [WorkerCrate; 11] = [
+pub static WORKER_CRATES: [WorkerCrate; 12] = [
     WorkerCrate { package: "swarm-core", folder: "core/worker", purpose: Purpose::Events },
     WorkerCrate { package: "swarm-adapter", folder: "adapters/worker", purpose: Purpose::Providers },
     WorkerCrate { package: "swarm-consumers", folder: "consumers/worker", purpose: Purpose::Events },
     WorkerCrate { package: "swarm-dlq-archiver", folder: "consumers/archiver", purpose: Purpose::Upkeep },
+    WorkerCrate { package: "swarm-rejections", folder: "rejections", purpose: Purpose::Upkeep },
     WorkerCrate { package: "swarm-sweeper", folder: "sweeper", purpose: Purpose::Upkeep },
     WorkerCrate { package: "swarm-alerter", folder: "alerter", purpose: Purpose::Upkeep },
     WorkerCrate { package: "swarm-keeper", folder: "keeper", purpose: Purpose::Operators },

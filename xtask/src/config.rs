@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, files_with_extension};
 
@@ -33,6 +33,7 @@ pub const COCKPIT: &str = "wrangler/cockpit.jsonc";
 pub const COCKPIT_DOOR: &str = "xtask/cockpit-door/wrangler.jsonc";
 
 /// One parsed config.
+#[derive(Clone)]
 pub struct Config {
     /// Where it is, from the checkout's root.
     pub path: PathBuf,
@@ -70,12 +71,37 @@ impl Config {
         let mut configs = Self::all(workspace)?;
         configs.retain(|config| !config.path.starts_with(ADAPTERS));
         configs.insert(0, Self::read(workspace, Path::new(ALL_PROVIDERS))?);
+        for cockpit in configs.iter_mut().filter(|config| config.path == Path::new(COCKPIT)) {
+            let adapter = json!([{ "binding": "ADAPTER", "service": "swarm-adapter", "props": { "caller": "cockpit" } }]);
+            cockpit.set("services", adapter);
+        }
         Ok(configs)
+    }
+
+    /// Sets a variable.
+    pub fn set_variable(&mut self, name: &str, value: impl Into<Value>) {
+        let mut vars = self.json.get("vars").and_then(Value::as_object).cloned().unwrap_or_default();
+        vars.insert(name.to_owned(), value.into());
+        self.set("vars", vars.into());
+    }
+
+    fn set(&mut self, field: &str, value: Value) {
+        if let Some(fields) = self.json.as_object_mut() {
+            fields.insert(field.to_owned(), value);
+        }
+    }
+
+    /// A file with the config as it is now: its own, unless it was changed, else one in `folder`.
+    pub fn place(self, workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+        if Self::read(workspace, &self.path)?.json == self.json {
+            return Ok(self.path);
+        }
+        self.write_to(workspace, folder)
     }
 
     /// Writes the config as it is now into a folder of its own in `folder`, from where it runs the same Worker. Wrangler
     /// finds no secrets there. The answer is where it is.
-    pub fn write_to(mut self, workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
+    fn write_to(mut self, workspace: &Workspace, folder: &Path) -> Result<PathBuf> {
         let here = workspace.root.join(self.path.parent().unwrap_or(Path::new("")));
         let absolute = |value: &mut Value| {
             if let Some(path) = value.as_str() {

@@ -15,8 +15,8 @@ use clap::Args;
 use time::OffsetDateTime;
 
 use crate::build;
-use crate::config::Config;
-use crate::operator::Operator;
+use crate::config::{COCKPIT, Config};
+use crate::operator::{OPERATOR_TOKENS, Operator};
 use crate::progress::{Progress, seconds};
 use crate::smoke;
 use crate::stack::{self, Output, Ports, Stack};
@@ -25,7 +25,7 @@ use crate::workspace::Workspace;
 
 use self::cron::Crons;
 use self::logs::LogStyle;
-pub use self::secrets::{OPERATOR_TOKENS, webhook_secret};
+pub use self::secrets::webhook_secret;
 
 /// Where the local databases, buckets and stamps are between two starts.
 const STATE: &str = ".wrangler/state";
@@ -67,17 +67,21 @@ pub fn command(workspace: &Workspace, tools: &Tools, options: &Options) -> Resul
     // Another one would work on the same databases, and --fresh would delete them.
     let _lock = workspace.lock_here("dev")?;
     let operator = Operator::of_profile(&workspace.root)?;
-    secrets::set_operator(workspace, &operator)?;
     let progress = Progress::new();
     let state = workspace.root.join(STATE);
     if options.fresh && state.exists() {
         fs::remove_dir_all(&state).with_context(|| format!("could not remove {}", state.display()))?;
     }
     let mut configs = Config::local(workspace)?;
+    for cockpit in configs.iter_mut().filter(|config| config.path == Path::new(COCKPIT)) {
+        cockpit.set_variable(OPERATOR_TOKENS, operator.tokens());
+        cockpit.set_variable(secrets::IN_TRANSIT, options.in_transit_seconds.to_string());
+    }
     for path in &options.also {
         configs.push(Config::read(workspace, path)?);
     }
-    let paths: Vec<PathBuf> = configs.iter().map(|config| config.path.clone()).collect();
+    let place = |config: &Config| config.clone().place(workspace, &state.join("configs"));
+    let paths = configs.iter().map(place).collect::<Result<Vec<_>>>()?;
     stack::migrate(workspace, tools, &progress, &state)?;
     let ports = Ports { webhooks: options.port, cockpit: options.cockpit_port };
     let stack = Stack::start(tools, &progress, &paths, &state, ports)?;

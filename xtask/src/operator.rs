@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 use crate::http::THIS_MACHINE;
 use crate::random;
 
+/// The cockpit's secret that says whom it lets in.
+pub const OPERATOR_TOKENS: &str = "OPERATOR_TOKENS";
+
 /// Where `swarm` looks for the address and the token, in its folder and all above it.
 const PROFILE: &str = ".swarm/profile.json";
 

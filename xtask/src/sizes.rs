@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 fn gzip_kib_max(purpose: Purpose) -> Option<usize> {
     match purpose {
         Purpose::Events | Purpose::Upkeep => Some(150),
-        Purpose::Operators => Some(220),
+        Purpose::Operators => Some(260),
         Purpose::Providers => Some(300),
         Purpose::Tests => None,
     }

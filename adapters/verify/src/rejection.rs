@@ -107,6 +107,13 @@ impl Rejection {
         }
     }
 
+    /// Whether the same request might pass once secrets, settings or the gateway itself are mended, so that it is worth being
+    /// kept. A request without a signature never will, and most of what strangers send is of that kind.
+    #[must_use]
+    pub fn may_pass_later(&self) -> bool {
+        !matches!(self, Self::SignatureMissing | Self::MethodNotAllowed | Self::HandshakeRefused)
+    }
+
     /// Internal machine-readable name for logs and metrics, stable; finer than [`Rejection::code`] and not for
     /// the sender.
     #[must_use]

@@ -72,6 +72,11 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Headers {
 }
 
 impl Headers {
+    /// Every field, in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// All values of a header, in order.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.fields

@@ -2,12 +2,15 @@
 //!
 //! One build serves every provider; the variable `PROVIDERS` says which of them a deployment answers for. A request goes
 //! through `route` (what is asked for), `incoming` (its headers and its bytes, bounded), `swarm-verify` (is it genuine),
-//! `event` (our envelope), the core, and `answer`. Nothing is answered 2xx that the core has not recorded.
+//! `event` (our envelope), the core, and `answer`. Nothing is answered 2xx that the core has not recorded. What does not pass
+//! goes to `reports`, and may come back through `reverify`.
 
 mod answer;
 mod event;
 mod incoming;
 mod keys;
+mod reports;
+mod reverify;
 mod route;
 mod served;
 mod settings;
@@ -21,11 +24,12 @@ use swarm_cloudflare::{Bindings, SystemClock};
 use swarm_domain::limits::PUBLISH_BATCH_MAX;
 use swarm_domain::ports::Clock;
 use swarm_domain::time::Timestamp;
-use swarm_verify::{Answer, Context, Rejection, Verified};
+use swarm_verify::{Answer, Headers, Rejection, Verified};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use web_sys::{Request, Response};
 use worker as _;
+use worker_sys::Context;
 
 use crate::answer::Refusal;
 use crate::route::Route;
@@ -40,11 +44,20 @@ const CONFIRM_MS: u64 = 5_000;
 
 /// The HTTP handler.
 #[wasm_bindgen]
-pub async fn fetch(request: Request, env: JsValue, _context: JsValue) -> Result<Response, JsValue> {
-    match take(&request, &env).await {
+pub async fn fetch(request: Request, env: JsValue, context: Context) -> Result<Response, JsValue> {
+    match serve(&request, &env, &context).await {
         Ok(taken) => answer::receipts(&taken.receipts, taken.answer.as_ref()),
         Err(refusal) => refusal.response(),
     }
+}
+
+/// A request as far as it has been read, and when it came.
+struct Arrived {
+    method: String,
+    url: String,
+    headers: Headers,
+    body: Vec<u8>,
+    at: Timestamp,
 }
 
 /// A request whose events the core has answered for.
@@ -53,26 +66,56 @@ struct Taken {
     answer: Option<Answer>,
 }
 
-async fn take(request: &Request, env: &JsValue) -> Result<Taken, Refusal> {
+async fn serve(request: &Request, env: &JsValue, context: &Context) -> Result<Taken, Refusal> {
     let bindings = Bindings::new(env.clone());
-    let url = request.url();
-    let route = Route::find(&url, &bindings)?;
-    let settings = Settings::load(&bindings, route.provider)?;
-    let method = request.method();
-    if !route.provider.methods().contains(&method.as_str()) {
-        return Err(Refusal::MethodNotAllowed(route.provider.methods()));
+    let mut arrived = Arrived {
+        method: request.method(),
+        url: request.url(),
+        headers: Headers::default(),
+        body: Vec::new(),
+        at: SystemClock.now(),
+    };
+    let route = Route::find(&arrived.url, &bindings)?;
+    let outcome = match read(request, &bindings, &route, &mut arrived).await {
+        Ok(()) => take(&arrived, &route, &bindings, env).await,
+        Err(refusal) => Err(refusal),
+    };
+    reports::report(env, context, &route, &arrived, &outcome);
+    outcome
+}
+
+/// Reads headers and body, whatever the settings: a request that comes while they are wrong is kept and not lost.
+async fn read(
+    request: &Request,
+    bindings: &Bindings,
+    route: &Route,
+    arrived: &mut Arrived,
+) -> Result<(), Refusal> {
+    let methods = route.provider.methods();
+    if !methods.contains(&arrived.method.as_str()) {
+        return Err(Refusal::MethodNotAllowed(methods));
     }
-    let headers = incoming::headers(request)?;
-    let body = incoming::body(request, settings.body_bytes_max).await?;
-    let signed = swarm_verify::Request { method: &method, url: &url, headers: &headers, body: &body };
-    let now = SystemClock.now();
-    let verified =
-        verify(&route, &signed, &settings, now).await.map_err(|rejection| rejected(&route, rejection))?;
+    arrived.headers = incoming::headers(request)?;
+    arrived.body = incoming::body(request, settings::body_bytes_max(bindings)?).await?;
+    Ok(())
+}
+
+/// Verifies a request as of its arrival, and publishes its events.
+async fn take(
+    arrived: &Arrived,
+    route: &Route,
+    bindings: &Bindings,
+    env: &JsValue,
+) -> Result<Taken, Refusal> {
+    let settings = Settings::load(bindings, route.provider)?;
+    let Arrived { method, url, headers, body, at } = arrived;
+    let signed = swarm_verify::Request { method, url, headers, body };
+    let verified = verify(route, &signed, &settings, *at).await.map_err(Refusal::Rejected)?;
     if let Some(url) = &verified.confirm_url {
         confirm(url).await?;
     }
     let answer = verified.answer;
-    let event = |verified| event::platform_event(&route, &settings, verified, now);
+    let event = |verified| event::platform_event(route, &settings, verified, *at);
     let events: Vec<_> = verified.events.into_iter().map(event).collect();
     let receipts = publish(&EventPlatform::bound(env, "EVENT_PLATFORM")?, &events).await?;
     Ok(Taken { receipts, answer })
@@ -88,9 +131,10 @@ async fn verify<'a>(
     let (provider, settings) = (route.provider, &settings.verification);
     let now_unix = now.unix_ms().div_euclid(1000);
     let Some(source) = provider.key_source(request, settings)? else {
-        return provider.verify(request, settings, &Context::at(now_unix));
+        return provider.verify(request, settings, &swarm_verify::Context::at(now_unix));
     };
-    let with = |key: &str| provider.verify(request, settings, &Context { now_unix, key: Some(key) });
+    let with =
+        |key: &str| provider.verify(request, settings, &swarm_verify::Context { now_unix, key: Some(key) });
     match with(&keys::get(&source, now).await?) {
         Err(Rejection::KeyUntrusted(why)) => match keys::refresh(&source, now).await {
             Some(newer) => with(&newer),
@@ -121,11 +165,4 @@ async fn publish(core: &EventPlatform, events: &[swarm_client::Event]) -> Result
         receipts.extend(core.publish_batch(batch).await?);
     }
     Ok(receipts)
-}
-
-fn rejected(route: &Route, rejection: Rejection) -> Refusal {
-    let fields = json!({ "provider": route.provider.name(), "tenantId": route.tenant, "reason": rejection.reason(),
-                         "detail": rejection.to_string() });
-    LOG.error("rejected a webhook", fields);
-    Refusal::Rejected(rejection)
 }

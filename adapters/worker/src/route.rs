@@ -22,6 +22,11 @@ impl Route {
         Self::parse(path(url), &served, |name| served::provider(name, bindings))
     }
 
+    /// The route of a provider and a tenant that were found before.
+    pub fn of(provider: &str, tenant: Option<String>, bindings: &Bindings) -> Result<Self, Refusal> {
+        Ok(Self { provider: served::provider(provider, bindings)?, tenant })
+    }
+
     fn parse(
         path: &str,
         served: &str,

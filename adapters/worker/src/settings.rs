@@ -15,8 +15,6 @@ pub struct Settings {
     /// Secrets, tolerance and the provider's own options, from `{PROVIDER}_WEBHOOK_SECRET`,
     /// `{PROVIDER}_TOLERANCE_SECONDS` and `{PROVIDER}_{OPTION}`.
     pub verification: swarm_verify::Settings,
-    /// The largest body, in bytes, from `BODY_BYTES_MAX`.
-    pub body_bytes_max: usize,
     /// Which tenant an account of the provider is, from `{PROVIDER}_TENANTS`, a JSON object.
     tenants: BTreeMap<String, String>,
     accounts_are_tenants: bool,
@@ -50,12 +48,8 @@ impl Settings {
                 None => {}
             }
         }
-        let body_bytes_max = bindings.number_var("BODY_BYTES_MAX", PAYLOAD_BYTES_MAX as i64)?;
         Ok(Self {
             verification,
-            body_bytes_max: usize::try_from(body_bytes_max)
-                .unwrap_or(PAYLOAD_BYTES_MAX)
-                .min(PAYLOAD_BYTES_MAX),
             tenants: tenants(bindings, &name("TENANTS"))?,
             accounts_are_tenants: provider.accounts_are_tenants(),
             default_tenant: bindings.var("DEFAULT_TENANT"),
@@ -68,6 +62,12 @@ impl Settings {
         let itself = || account.filter(|_| self.accounts_are_tenants).map(str::to_owned);
         mapped.cloned().or_else(itself).or_else(|| self.default_tenant.clone())
     }
+}
+
+/// The largest body, in bytes, from `BODY_BYTES_MAX`.
+pub fn body_bytes_max(bindings: &Bindings) -> Result<usize, Misconfigured> {
+    let bytes = bindings.number_var("BODY_BYTES_MAX", PAYLOAD_BYTES_MAX as i64)?;
+    Ok(usize::try_from(bytes).unwrap_or(PAYLOAD_BYTES_MAX).min(PAYLOAD_BYTES_MAX))
 }
 
 fn tenants(bindings: &Bindings, variable: &str) -> Result<BTreeMap<String, String>, Misconfigured> {

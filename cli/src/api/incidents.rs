@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 use swarm_domain::incident::FilterInput;
 
-use super::{Api, Record};
+use super::{Api, Page, Record};
 use crate::failure::Failure;
 
 /// An incident, as far as it is shown. States and kinds are text, so that a newer gateway's can be shown too.
@@ -41,16 +41,6 @@ pub struct Incident {
     pub resolved_at: Option<String>,
     /// Who closed it.
     pub resolved_by: Option<String>,
-}
-
-/// One page of incidents, newest first.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Page {
-    /// The incidents.
-    pub incidents: Vec<Record<Incident>>,
-    /// Where the next page begins, if there is one.
-    pub next_cursor: Option<String>,
 }
 
 /// An incident with everything that is known of it.
@@ -91,7 +81,7 @@ impl Api {
         filter: &FilterInput,
         limit: usize,
         cursor: Option<&str>,
-    ) -> Result<Page, Failure> {
+    ) -> Result<Page<Incident>, Failure> {
         let mut query: Vec<(&str, String)> = Vec::new();
         let status = filter.status.as_ref().map(|states| states.join(","));
         let fields = [

@@ -10,9 +10,6 @@ use crate::call::Call;
 use crate::query::Query;
 use crate::refusal::Refusal;
 
-/// Incidents on a page if the operator does not say.
-const LIMIT_DEFAULT: usize = 50;
-
 const PARAMETERS: [&str; 9] =
     ["status", "tenant", "topic", "type", "error", "since", "until", "limit", "cursor"];
 
@@ -35,12 +32,7 @@ pub async fn list(call: &Call<'_>) -> Result<Body, Refusal> {
         until: query.text("until"),
         status,
     })?;
-    let limit = match query.get("limit").map(str::parse) {
-        None => LIMIT_DEFAULT,
-        Some(Ok(limit)) => limit,
-        Some(Err(_)) => return Err(Refusal::Invalid("`limit` is not a number".to_owned())),
-    };
-    body(&operations(call).list(&filter, limit, query.get("cursor")).await?)
+    body(&operations(call).list(&filter, query.limit()?, query.get("cursor")).await?)
 }
 
 /// One incident with its message and its log.

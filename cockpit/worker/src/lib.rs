@@ -10,6 +10,7 @@ mod call;
 mod incidents;
 mod query;
 mod refusal;
+mod rejected;
 mod replays;
 mod route;
 
@@ -64,6 +65,10 @@ async fn serve(request: &Request, bindings: &Bindings) -> Result<Body, Refusal> 
         Route::ViewReplay(id) => replays::view(call, id).await,
         Route::RunReplay(id) => replays::run(call, id).await,
         Route::CancelReplay(id) => replays::cancel(call, id).await,
+        Route::CountRejections => rejected::count(call).await,
+        Route::ListRejected => rejected::list(call, bindings).await,
+        Route::ViewRejected(id) => rejected::view(call, bindings, id).await,
+        Route::ReverifyRejected => rejected::reverify(call, bindings).await,
         Route::ListArchives => archives::list(call, bindings).await,
         Route::RestoreArchive => archives::restore(call, bindings).await,
     }

@@ -2,6 +2,9 @@
 
 use crate::refusal::Refusal;
 
+/// Entries on a page if the operator does not say.
+const LIMIT_DEFAULT: usize = 50;
+
 /// The path and the query of an absolute URL as the runtime writes it.
 pub fn split(url: &str) -> (&str, &str) {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -39,6 +42,15 @@ impl Query {
     /// A parameter's value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// How many entries a page is to have: `limit`.
+    pub fn limit(&self) -> Result<usize, Refusal> {
+        match self.get("limit").map(str::parse) {
+            None => Ok(LIMIT_DEFAULT),
+            Some(Ok(limit)) => Ok(limit),
+            Some(Err(_)) => Err(Refusal::Invalid("`limit` is not a number".to_owned())),
+        }
     }
 
     /// A parameter's value, as text of its own.

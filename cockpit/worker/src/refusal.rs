@@ -4,6 +4,7 @@ use serde_json::json;
 use swarm_cloudflare::Misconfigured;
 use swarm_cloudflare::body::BodyError;
 use swarm_domain::incident::OperationError;
+use swarm_domain::ports::SqlError;
 
 use crate::LOG;
 use crate::auth::Scope;
@@ -68,11 +69,17 @@ impl From<OperationError> for Refusal {
                 Self::Conflict(message)
             }
             OperationError::Invalid { .. } => Self::Invalid(message),
-            OperationError::Unavailable(_) => {
-                LOG.error("the ledger did not answer", json!({ "error": message }));
+            OperationError::Unavailable(_) | OperationError::Bucket(_) => {
+                LOG.error("a store did not answer", json!({ "error": message }));
                 Self::Unavailable
             }
         }
+    }
+}
+
+impl From<SqlError> for Refusal {
+    fn from(error: SqlError) -> Self {
+        OperationError::from(error).into()
     }
 }
 

@@ -31,6 +31,14 @@ pub enum Route<'a> {
     RunReplay(&'a str),
     /// Stop a replay.
     CancelReplay(&'a str),
+    /// Requests that did not pass, counted.
+    CountRejections,
+    /// A page of kept requests that did not pass.
+    ListRejected,
+    /// One of them.
+    ViewRejected(&'a str),
+    /// Have some verified again.
+    ReverifyRejected,
     /// The archive's objects of a day.
     ListArchives,
     /// Put the events of one back.
@@ -55,6 +63,10 @@ impl<'a> Route<'a> {
             ["replays", id] => get(method, Self::ViewReplay(id)),
             ["replays", id, "run"] => post(method, Self::RunReplay(id)),
             ["replays", id, "cancel"] => post(method, Self::CancelReplay(id)),
+            ["rejections"] => get(method, Self::CountRejections),
+            ["rejected"] => get(method, Self::ListRejected),
+            ["rejected", "reverify"] => post(method, Self::ReverifyRejected),
+            ["rejected", id] => get(method, Self::ViewRejected(id)),
             ["archives"] => get(method, Self::ListArchives),
             ["archives", "restore"] => post(method, Self::RestoreArchive),
             _ => Err(Refusal::NoRoute),
@@ -69,6 +81,9 @@ impl<'a> Route<'a> {
             | Self::ViewIncident(_)
             | Self::ListReplays
             | Self::ViewReplay(_)
+            | Self::CountRejections
+            | Self::ListRejected
+            | Self::ViewRejected(_)
             | Self::ListArchives => Some(Scope::Read),
             Self::TriageIncident(_)
             | Self::IgnoreIncident(_)
@@ -76,6 +91,7 @@ impl<'a> Route<'a> {
             | Self::CreateReplay
             | Self::RunReplay(_)
             | Self::CancelReplay(_)
+            | Self::ReverifyRejected
             | Self::RestoreArchive => Some(Scope::Operate),
         }
     }
@@ -112,6 +128,11 @@ mod tests {
             ("GET", "/api/v1/replays/rep_1", Ok(Route::ViewReplay("rep_1"))),
             ("POST", "/api/v1/replays/rep_1/run", Ok(Route::RunReplay("rep_1"))),
             ("POST", "/api/v1/replays/rep_1/cancel", Ok(Route::CancelReplay("rep_1"))),
+            ("GET", "/api/v1/rejections", Ok(Route::CountRejections)),
+            ("GET", "/api/v1/rejected", Ok(Route::ListRejected)),
+            ("GET", "/api/v1/rejected/82-a", Ok(Route::ViewRejected("82-a"))),
+            ("POST", "/api/v1/rejected/reverify", Ok(Route::ReverifyRejected)),
+            ("GET", "/api/v1/rejected/reverify", Err(Refusal::MethodNotAllowed("POST"))),
             ("GET", "/api/v1/archives", Ok(Route::ListArchives)),
             ("POST", "/api/v1/archives/restore", Ok(Route::RestoreArchive)),
             ("DELETE", "/api/v1/replays", Err(Refusal::MethodNotAllowed("GET, POST"))),
@@ -135,6 +156,7 @@ mod tests {
             "incidents/i/replay",
             "replays",
             "replays/r/run",
+            "rejected/reverify",
             "archives/restore",
         ] {
             let path = format!("{PREFIX}{path}");

@@ -107,6 +107,11 @@ impl Bindings {
         Ok(self.number_var("IN_TRANSIT_DEADLINE_SECONDS", default)?.saturating_mul(1000))
     }
 
+    /// The service with this binding, if there is one.
+    pub fn service(&self, name: &str) -> Option<JsValue> {
+        self.binding(name)
+    }
+
     fn binding(&self, name: &str) -> Option<JsValue> {
         Some(js::property(&self.env, name)).filter(|value| !value.is_undefined() && !value.is_null())
     }

@@ -23,6 +23,7 @@ mod packing;
 pub mod payload;
 pub mod ports;
 pub mod receipt;
+pub mod rejected;
 pub mod replay;
 pub mod retention;
 pub mod routing;

@@ -114,6 +114,25 @@ pub const REPLAY_SECONDS_DEFAULT: i64 = 58;
 /// How long an operator's call works on a replay, in milliseconds.
 pub const REPLAY_CALL_MS_MAX: i64 = 5_000;
 
+/// The largest body of a rejected request that is kept, in bytes.
+pub const REJECTED_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Rejected requests that are kept a minute, of each provider and by each instance. `REJECTED_PER_MINUTE` changes it.
+pub const REJECTED_PER_MINUTE_DEFAULT: i64 = 60;
+/// How long counts of rejected requests wait in memory to be written together, in milliseconds.
+pub const REJECTED_COUNTS_WAIT_MS: u64 = 10_000;
+/// How long rejected requests are kept, in days. `REJECTED_DAYS` changes it.
+pub const REJECTED_DAYS_DEFAULT: i64 = 7;
+/// How long counts of them are kept, in days.
+pub const REJECTION_COUNTS_DAYS: i64 = 30;
+/// Kept requests on one page of a list.
+pub const REJECTED_PAGE_MAX: usize = 200;
+/// Kept requests that are looked at for one page.
+pub const REJECTED_LOOKED_AT_MAX: usize = 10_000;
+/// Kept requests that one call has verified again.
+pub const REVERIFY_CALL_MAX: usize = 20;
+/// Kept requests that are removed in one run when their time is over.
+pub const REJECTED_EXPIRED_MAX: usize = 50_000;
+
 /// How long after an alert an incident that is still open is told of again. `ALERT_OPEN_HOURS` changes it.
 pub const ALERT_OPEN_HOURS_DEFAULT: i64 = 24;
 /// How long something may be overdue in the outbox before operators are told. `ALERT_OUTBOX_MINUTES` changes it.

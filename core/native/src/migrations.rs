@@ -5,6 +5,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_ledger.sql", include_str!("../../../migrations/0001_ledger.sql")),
     ("0002_billing_invoices.sql", include_str!("../../../migrations/0002_billing_invoices.sql")),
     ("0003_incidents.sql", include_str!("../../../migrations/0003_incidents.sql")),
+    ("0004_rejections.sql", include_str!("../../../migrations/0004_rejections.sql")),
 ];
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ const REAL = {
   billing: "wrangler/consumers/billing-invoices.jsonc",
   audit: "wrangler/consumers/audit-archive.jsonc",
   archiver: "wrangler/dlq-archiver.jsonc",
+  rejections: "wrangler/rejections.jsonc",
   sweeper: "wrangler/sweeper.jsonc",
   cockpit: "wrangler/cockpit.jsonc",
   alerter: "wrangler/alerter.jsonc",
@@ -25,7 +26,7 @@ const REAL = {
 };
 
 /** What every stack runs; the adapter gets HTTP because it is the first. */
-export const PLATFORM = ["adapter", "core", "billing", "audit", "archiver", "sweeper"];
+export const PLATFORM = ["adapter", "core", "billing", "audit", "archiver", "sweeper", "rejections"];
 
 /** A config, as it is deployed but for the secret, and for shorter waits where waiting is the purpose. */
 export function config(name) {

@@ -52,6 +52,8 @@ fn config_problems(provider: &dyn Provider, config: &Config) -> Vec<String> {
         ("/services/0/service", json!("swarm-core")),
         ("/services/0/entrypoint", json!("EventPlatformRpc")),
         ("/services/0/props", props),
+        ("/services/1/service", json!("swarm-rejections")),
+        ("/services/1/entrypoint", json!("Rejections")),
     ];
     let wrong = expected.iter().filter(|(pointer, value)| config.json.pointer(pointer) != Some(value));
     let mut problems: Vec<String> = wrong

@@ -8,25 +8,21 @@ use anyhow::{Context, Result};
 
 use swarm_verify::{providers, signer};
 
-use crate::operator::Operator;
 use crate::random;
 use crate::workspace::Workspace;
 
 /// Read by the adapter of local development.
 const ADAPTERS: &str = "xtask/all-providers/.dev.vars";
 
-/// Read by core, sweeper, cockpit, alerter, keeper and archiver, whose configs lie in wrangler.
+/// Read by core, sweeper, alerter, keeper, archiver and rejections, whose configs lie in wrangler.
 const PLATFORM: &str = "wrangler/.dev.vars";
 
 /// What the local adapter serves: every provider, where a deployed one serves its own.
 const PROVIDERS: &str = "PROVIDERS";
 
-/// Whom the cockpit lets in.
-pub const OPERATOR_TOKENS: &str = "OPERATOR_TOKENS";
-
 /// How long a dispatch may be in transit before the sweeper sends it again. The local broker forgets messages when it
 /// stops, so waiting a day, as production does, would make a local event look lost.
-const IN_TRANSIT: &str = "IN_TRANSIT_DEADLINE_SECONDS";
+pub const IN_TRANSIT: &str = "IN_TRANSIT_DEADLINE_SECONDS";
 
 /// The local secret of a provider, made up at the first call and the same from then on. Its hex digits are as good to providers
 /// that want hex or base64 as they are to those that want text.
@@ -54,11 +50,6 @@ pub fn serve_all_providers(workspace: &Workspace) -> Result<()> {
 /// Sets the local in-transit deadline.
 pub fn set_in_transit_seconds(workspace: &Workspace, seconds: u32) -> Result<()> {
     write(&workspace.root.join(PLATFORM), IN_TRANSIT, &seconds.to_string())
-}
-
-/// Lets the operator into the local cockpit, and nobody else.
-pub fn set_operator(workspace: &Workspace, operator: &Operator) -> Result<()> {
-    write(&workspace.root.join(PLATFORM), OPERATOR_TOKENS, &operator.tokens().to_string())
 }
 
 fn read(path: &Path, name: &str) -> Option<String> {

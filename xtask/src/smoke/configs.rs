@@ -7,8 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use crate::config::{COCKPIT, Config};
-use crate::dev::OPERATOR_TOKENS;
-use crate::operator::Operator;
+use crate::operator::{OPERATOR_TOKENS, Operator};
 use crate::workspace::Workspace;
 
 /// The Worker whose failure the run brings about.
@@ -19,20 +18,16 @@ const RETRIES: u32 = 1;
 
 /// Where each Worker's config is.
 pub fn prepare(workspace: &Workspace, folder: &Path, operator: &Operator) -> Result<Vec<PathBuf>> {
-    let configs = Config::local(workspace)?;
-    let prepared = configs.into_iter().map(|mut config| {
+    let mut configs = Config::local(workspace)?;
+    for config in &mut configs {
         if config.path.ends_with(BILLING) {
-            set(&mut config, "/queues/consumers/0/max_retries", json!(RETRIES))?;
-            set(&mut config, "/vars/QUEUE_MAX_RETRIES", json!(RETRIES.to_string()))?;
+            set(config, "/queues/consumers/0/max_retries", json!(RETRIES))?;
+            set(config, "/vars/QUEUE_MAX_RETRIES", json!(RETRIES.to_string()))?;
         } else if config.path.ends_with(COCKPIT) {
-            let fields = config.json.as_object_mut().context("a config is an object")?;
-            fields.insert("vars".to_owned(), json!({ OPERATOR_TOKENS: operator.tokens() }));
-        } else {
-            return Ok(config.path);
+            config.set_variable(OPERATOR_TOKENS, operator.tokens());
         }
-        config.write_to(workspace, folder)
-    });
-    prepared.collect()
+    }
+    configs.into_iter().map(|config| config.place(workspace, folder)).collect()
 }
 
 fn set(config: &mut Config, at: &str, value: Value) -> Result<()> {

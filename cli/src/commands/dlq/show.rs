@@ -9,7 +9,7 @@ use crate::output::table::{Cell, Column, Table};
 use crate::output::times;
 
 /// A table of incidents.
-pub fn table<'a>(incidents: impl IntoIterator<Item = &'a Record<Incident>>, now: Timestamp) -> Table {
+pub fn table(incidents: &[Record<Incident>], now: Timestamp) -> Table {
     let mut table = Table::new(vec![
         Column::new("incident"),
         Column::new("status"),

@@ -1,7 +1,7 @@
 //! Why an operator's wish is not carried out. Each kind has its own answer in the API and its own exit code in the CLI.
 
 use super::state::{IncidentEvent, IncidentState};
-use crate::ports::SqlError;
+use crate::ports::{BlobError, SqlError};
 use crate::replay::JobState;
 use crate::states::DispatchState;
 
@@ -36,6 +36,9 @@ pub enum OperationError {
     /// The ledger does not answer. If it was a change, it may have happened all the same.
     #[error(transparent)]
     Unavailable(#[from] SqlError),
+    /// The bucket does not answer. If it was a change, it may have happened all the same.
+    #[error(transparent)]
+    Bucket(#[from] BlobError),
 }
 
 /// Why an open incident has nothing to send.

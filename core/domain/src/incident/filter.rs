@@ -106,7 +106,8 @@ pub(crate) fn parse_topic(field: &'static str, topic: String) -> Result<Topic, O
     Topic::try_from(topic).map_err(|error| OperationError::invalid(field, format!("names no topic: {error}")))
 }
 
-fn checked(
+/// The value of a field, if it keeps to the field's rule.
+pub(crate) fn checked(
     field: &'static str,
     value: Option<String>,
     rule: fn(&str) -> bool,
@@ -122,7 +123,11 @@ fn is_error_text(text: &str) -> bool {
     !text.is_empty() && text.len() <= ERROR_BYTES_MAX
 }
 
-fn moment(field: &'static str, value: Option<String>) -> Result<Option<Timestamp>, OperationError> {
+/// The moment that a field gives.
+pub(crate) fn moment(
+    field: &'static str,
+    value: Option<String>,
+) -> Result<Option<Timestamp>, OperationError> {
     let Some(text) = value else { return Ok(None) };
     match Timestamp::parse_rfc3339(&text) {
         Some(moment) => Ok(Some(moment)),

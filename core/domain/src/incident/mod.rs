@@ -21,7 +21,7 @@ pub use report::{
 pub use state::{IllegalIncidentMove, IncidentEvent, IncidentState, sql_incident_after, sql_incident_before};
 pub use view::{READ_LOG, VIEW};
 
-pub(crate) use filter::parse_topic;
+pub(crate) use filter::{checked, moment, parse_topic};
 pub(crate) use list::{REST_OF_FILTER, lower_bound, rest_of_filter, walks};
 pub(crate) use operations::{Applied, find, in_every_shard};
 pub(crate) use record::{COLUMNS, rfc3339, rows_of_two};
