@@ -10,7 +10,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, Value};
 
 use crate::{
     Rejection,
@@ -80,6 +80,24 @@ pub fn members(text: &str) -> Result<Vec<(String, &str)>, Rejection> {
         .deserialize_map(Members)
         .and_then(|members| deserializer.end().map(|()| members))
         .map_err(|_| Rejection::Unreadable("not a JSON object"))
+}
+
+/// A JSON object with some of its fields replaced, or left out where the replacement is `None`. All others keep their text.
+///
+/// # Errors
+/// [`Rejection::Unreadable`] when the text is not one JSON object.
+pub fn with_members(text: &str, replacements: &[(&str, Option<&str>)]) -> Result<String, Rejection> {
+    let mut object = String::with_capacity(text.len());
+    for (name, value) in members(text)? {
+        let replacement = replacements.iter().find(|(replaced, _)| *replaced == name);
+        let Some(value) = replacement.map_or(Some(value), |(_, replacement)| *replacement) else { continue };
+        object.push(if object.is_empty() { '{' } else { ',' });
+        object.push_str(&Value::from(name).to_string());
+        object.push(':');
+        object.push_str(value);
+    }
+    object.push_str(if object.is_empty() { "{}" } else { "}" });
+    Ok(object)
 }
 
 /// Deserializes an object into its fields, in order.
@@ -312,6 +330,15 @@ mod tests {
         assert!(json_text(nested(JSON_DEPTH_MAX).as_bytes()).is_ok());
         let too_deep = Rejection::Unreadable("nested too deeply");
         assert_eq!(json_text(nested(JSON_DEPTH_MAX + 1).as_bytes()), Err(too_deep));
+    }
+
+    #[test]
+    fn replaced_fields_leave_the_others_as_they_are() {
+        let text = r#"{"a": 1.0, "\u0062":[ ],"c":{"n":1e2},"a":2}"#;
+        let replaced = with_members(text, &[("b", Some("[3]")), ("c", None), ("x", Some("1"))]);
+        assert_eq!(replaced.as_deref(), Ok(r#"{"a":1.0,"b":[3],"a":2}"#));
+        assert_eq!(with_members(r#"{"a":1}"#, &[("a", None)]).as_deref(), Ok("{}"));
+        assert!(with_members("[]", &[]).is_err());
     }
 
     #[test]

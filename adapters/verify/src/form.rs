@@ -52,6 +52,17 @@ impl<'a> Form<'a> {
         value.filter(|value| is_short_text(value)).map(str::to_owned)
     }
 
+    /// The fields as some providers sign them: sorted by name, each as its name and its value, without separators. Of a field
+    /// that is there more than once, each value counts once, in order. Since nothing stands between them, the text does not tell
+    /// where a name ends and its value begins.
+    #[must_use]
+    pub fn sorted_text(&self) -> String {
+        let mut fields: Vec<_> = self.iter().collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields.into_iter().flat_map(|(name, value)| [name, value]).collect()
+    }
+
     /// The form as a JSON object: each field a text, one that is there more than once a list of texts.
     #[must_use]
     pub fn to_json(&self) -> String {
@@ -82,6 +93,12 @@ mod tests {
         assert_eq!(form.short_text("d").as_deref(), None);
         let form = Form::read(b"a=T1").unwrap();
         assert_eq!(form.short_text("a").as_deref(), Some("T1"));
+    }
+
+    #[test]
+    fn signed_fields_are_sorted_by_their_bytes() {
+        let form = Form::read(b"b=2&B=3&a=1&b=1&b=2&c=").unwrap();
+        assert_eq!(form.sorted_text(), "B3a1b1b2c");
     }
 
     #[test]

@@ -19,6 +19,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod authorization;
 pub mod body;
 pub mod certificate;
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::borrow::Cow;
 
 use crate::{
     Context, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
+    authorization::{credentials, login},
     body::json_text,
     event::{event_type_or_unknown, is_short_text},
     form::Form,
@@ -44,24 +45,11 @@ impl Generic {
     }
 
     fn check(&self, request: &Request<'_>, settings: &Settings, now_unix: i64) -> Result<(), Rejection> {
-        let credentials = |scheme: &str| {
-            let header = request.headers.signature("authorization")?;
-            let (name, rest) = header.split_once(' ').unwrap_or_default();
-            if name.eq_ignore_ascii_case(scheme) {
-                Ok(rest.trim_start())
-            } else {
-                Err(Rejection::SignatureMalformed("another authorization scheme"))
-            }
-        };
         match &self.scheme.check {
             Check::Hmac(hmac) => hmac.check(request, settings, now_unix),
             Check::ApiKey { header } => require_equal(&settings.secrets, request.headers.signature(header)?),
-            Check::Bearer => require_equal(&settings.secrets, credentials("bearer")?),
-            Check::Basic => {
-                let login = scheme::decode_login(credentials("basic")?)
-                    .ok_or(Rejection::SignatureMalformed("not user:password in base64"))?;
-                require_equal(&settings.secrets, &login)
-            }
+            Check::Bearer => require_equal(&settings.secrets, credentials(request, "bearer")?),
+            Check::Basic => require_equal(&settings.secrets, &login(request)?),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The configuration of a generic provider: how a request is verified, and where its event's fields are.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde::Deserialize;
 
 use super::place::Place;
@@ -208,9 +207,4 @@ fn header_name(name: Option<String>) -> Result<String, SchemeError> {
 
 pub(super) fn is_header_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-}
-
-/// `user:password` of a basic authorization.
-pub(super) fn decode_login(text: &str) -> Option<String> {
-    String::from_utf8(BASE64.decode(text).ok()?).ok().filter(|login| login.contains(':'))
 }

@@ -7,6 +7,7 @@ pub mod bitbucket;
 pub mod calendly;
 pub mod coinbase_commerce;
 pub mod discord;
+pub mod docusign;
 pub mod dropbox;
 pub mod github;
 pub mod gitlab;
@@ -16,11 +17,16 @@ pub mod intercom;
 pub mod lemonsqueezy;
 pub mod line;
 pub mod linear;
+pub mod mailgun;
+pub mod mandrill;
+pub mod meta;
+pub mod microsoft_graph;
 pub mod mollie;
 pub mod openai;
 pub mod paddle;
 pub mod paypal;
 pub mod plaid;
+pub mod postmark;
 pub mod razorpay;
 pub mod sendgrid;
 pub mod shopify;
@@ -30,6 +36,7 @@ pub mod standardwebhooks;
 pub mod stripe;
 pub mod svix;
 pub mod trello;
+pub mod twilio;
 pub mod twitter_x;
 pub mod typeform;
 pub mod woocommerce;
@@ -50,6 +57,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &calendly::Calendly,
         &coinbase_commerce::CoinbaseCommerce,
         &discord::Discord,
+        &docusign::DocuSign,
         &dropbox::Dropbox,
         &github::GitHub,
         &gitlab::GitLab,
@@ -59,11 +67,16 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &lemonsqueezy::LemonSqueezy,
         &line::Line,
         &linear::Linear,
+        &mailgun::Mailgun,
+        &mandrill::Mandrill,
+        &meta::Meta,
+        &microsoft_graph::MicrosoftGraph,
         &mollie::Mollie,
         &openai::OpenAi,
         &paddle::Paddle,
         &paypal::PayPal,
         &plaid::Plaid,
+        &postmark::Postmark,
         &razorpay::Razorpay,
         &sendgrid::SendGrid,
         &shopify::Shopify,
@@ -73,6 +86,7 @@ pub fn providers() -> &'static [&'static dyn Provider] {
         &stripe::Stripe,
         &svix::Svix,
         &trello::Trello,
+        &twilio::Twilio,
         &twitter_x::TwitterX,
         &typeform::Typeform,
         &woocommerce::WooCommerce,
