@@ -13,7 +13,7 @@ use x509_cert::{
 
 use crate::{
     Rejection,
-    public_key::{RsaHash, RsaKey},
+    public_key::{RsaKey, Scheme, Verifier},
     signature::decode_base64_bytes,
 };
 
@@ -129,11 +129,11 @@ impl Certificate {
         Ok(found.map(|(_, extension)| extension))
     }
 
-    fn is_issued_by(&self, issuer: &Self) -> bool {
+    fn is_issued_by(&self, issuer: &Self, verifier: &dyn Verifier) -> bool {
         let is_signed = || {
             let signature = self.signature.as_bytes()?;
             let key = issuer.rsa_key().ok()?;
-            Some(key.has_signed(RsaHash::Sha256, &self.signed, signature))
+            Some(key.has_signed(verifier, Scheme::RsaSha256, &self.signed, signature))
         };
         self.content.issuer() == issuer.content.subject()
             && self.content.signature().oid == SHA256_WITH_RSA
@@ -167,6 +167,7 @@ pub fn require_chain<'a>(
     chain: &'a [Certificate],
     roots: &[Certificate],
     now_unix: i64,
+    verifier: &dyn Verifier,
 ) -> Result<&'a Certificate, Rejection> {
     let (leaf, others) = chain.split_first().ok_or(UNREADABLE)?;
     if !leaf.extension::<KeyUsage>()?.is_none_or(|usage| usage.digital_signature()) {
@@ -178,7 +179,7 @@ pub fn require_chain<'a>(
         current.require_valid_at(now_unix)?;
         current.require_understood()?;
         let is_issuer = |issuer: &Certificate| {
-            Ok::<_, Rejection>(current.is_issued_by(issuer) && issuer.may_issue(depth)?)
+            Ok::<_, Rejection>(current.is_issued_by(issuer, verifier) && issuer.may_issue(depth)?)
         };
         for root in roots {
             if is_issuer(root)? {
@@ -200,6 +201,7 @@ pub fn require_chain<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::RustCrypto;
 
     const CERTIFICATES: &str = include_str!("../tests/certificates.pem");
     const NOW: i64 = 1_767_246_601;
@@ -215,7 +217,7 @@ mod tests {
     }
 
     fn chain(names: &[&str], roots: &[&str], now_unix: i64) -> Result<(), Rejection> {
-        require_chain(&certificates(names), &certificates(roots), now_unix).map(|_| ())
+        require_chain(&certificates(names), &certificates(roots), now_unix, &RustCrypto).map(|_| ())
     }
 
     #[test]
@@ -237,7 +239,7 @@ mod tests {
         );
         let digicert = include_str!("../roots/digicert_high_assurance_ev_root_ca.pem");
         let roots = Certificate::read_pem(digicert).unwrap();
-        assert!(require_chain(&certificates(&["digicert_intermediate"]), &roots, NOW).is_ok());
+        assert!(require_chain(&certificates(&["digicert_intermediate"]), &roots, NOW, &RustCrypto).is_ok());
     }
 
     #[test]
@@ -292,7 +294,7 @@ mod tests {
             let mut changed = der.clone();
             changed[place] ^= 1;
             let Some(certificate) = Certificate::read_der(&changed) else { continue };
-            assert!(require_chain(&[certificate], &roots, NOW).is_err(), "{place}");
+            assert!(require_chain(&[certificate], &roots, NOW, &RustCrypto).is_err(), "{place}");
         }
         for length in 0..der.len() {
             assert!(Certificate::read_der(&der[..length]).is_none(), "{length}");

@@ -35,6 +35,8 @@ pub mod providers;
 pub mod public_key;
 mod rejection;
 mod request;
+#[cfg(feature = "rust-crypto")]
+mod rust_crypto;
 mod secrets;
 pub mod signature;
 mod signing;
@@ -51,5 +53,7 @@ pub use provider::{Context, Provider, ProviderOption, Settings};
 pub use providers::{provider, providers};
 pub use rejection::Rejection;
 pub use request::{Headers, RepeatedHeader, Request};
+#[cfg(feature = "rust-crypto")]
+pub use rust_crypto::RustCrypto;
 pub use secrets::{Secret, Secrets, SecretsError};
 pub use signing::{Outgoing, Sign, sign_stripe, signer};

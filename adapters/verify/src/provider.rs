@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Rejection, Request, Secrets, Verified, keys::KeySource, limits::DEFAULT_TOLERANCE_SECONDS};
+use crate::{
+    Rejection, Request, Secrets, Verified, keys::KeySource, limits::DEFAULT_TOLERANCE_SECONDS,
+    public_key::Verifier,
+};
 
 /// One provider's way to sign and to shape its webhooks.
 ///
@@ -59,7 +62,7 @@ pub trait Provider: Send + Sync {
 }
 
 /// What a verdict depends on beside the request and the settings.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Context<'k> {
     /// When the request arrived, in seconds since 1970.
     pub now_unix: i64,
@@ -67,13 +70,22 @@ pub struct Context<'k> {
     /// that there is no such key, which refuses the request; whoever could not reach the provider does not verify at
     /// all but answers [`Rejection::KeyUnavailable`].
     pub key: Option<&'k str>,
+    /// Who does the arithmetic of public keys.
+    pub verifier: &'k dyn Verifier,
 }
 
-impl Context<'_> {
-    /// A request that arrived at this time, of a provider that publishes no key.
+#[cfg(feature = "rust-crypto")]
+impl<'k> Context<'k> {
+    /// A request that arrived at this time, of a provider that publishes no key. The arithmetic is RustCrypto's.
     #[must_use]
     pub fn at(now_unix: i64) -> Self {
-        Self { now_unix, key: None }
+        Self { now_unix, key: None, verifier: &crate::RustCrypto }
+    }
+
+    /// The same with what was found at [`Provider::key_source`].
+    #[must_use]
+    pub fn with_key(self, key: Option<&'k str>) -> Self {
+        Self { key, ..self }
     }
 }
 

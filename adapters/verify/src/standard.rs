@@ -13,12 +13,12 @@ use base64::{
     alphabet::STANDARD as ALPHABET,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD as BASE64},
 };
-use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    Outgoing, Rejection, Request, Secrets, Settings,
+    Context, Outgoing, Rejection, Request, Secrets, Settings,
     event::is_short_text,
+    public_key::{Ed25519Key, Verifier},
     signature::{any_equal, decode_base64, hmac_sha256, parse_unix_seconds, require_fresh},
 };
 
@@ -69,7 +69,7 @@ pub fn require_standard<'a>(
     request: &Request<'a>,
     headers: &StandardHeaders,
     settings: &Settings,
-    now_unix: i64,
+    context: &Context<'_>,
 ) -> Result<&'a str, Rejection> {
     let keys = keys(&settings.secrets);
     if keys.is_empty() {
@@ -84,10 +84,10 @@ pub fn require_standard<'a>(
     let signed_unix = parse_unix_seconds(timestamp)
         .ok_or(Rejection::SignatureMalformed("the timestamp is not a number of seconds"))?;
     let message = signed_parts(id, timestamp, request.body);
-    if !keys.iter().fold(false, |fits, key| fits | key.has_signed(&message, &offered)) {
+    if !keys.iter().fold(false, |fits, key| fits | key.has_signed(context.verifier, &message, &offered)) {
         return Err(Rejection::SignatureMismatch);
     }
-    require_fresh(signed_unix, now_unix, settings.tolerance_seconds)?;
+    require_fresh(signed_unix, context.now_unix, settings.tolerance_seconds)?;
     Ok(id)
 }
 
@@ -116,7 +116,7 @@ fn signed_parts<'a>(id: &'a str, timestamp: &'a str, body: &'a [u8]) -> [&'a [u8
 enum Key {
     /// Decoded, never short.
     Shared(Vec<u8>),
-    Public(VerifyingKey),
+    Public(Ed25519Key),
 }
 
 fn keys(secrets: &Secrets) -> Vec<Key> {
@@ -131,7 +131,7 @@ impl Key {
         let secret = unversioned.map_or(secret, |(_, secret)| secret.trim_start());
         if let Some(key) = secret.strip_prefix(PUBLIC_KEY_PREFIX) {
             let bytes = SECRET_BASE64.decode(key).ok()?.try_into().ok()?;
-            return VerifyingKey::from_bytes(&bytes).ok().map(Self::Public);
+            return Some(Self::Public(Ed25519Key::from_bytes(&bytes)));
         }
         let key = SECRET_BASE64.decode(secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret)).ok()?;
         (key.len() >= KEY_LENGTH_MIN).then_some(Self::Shared(key))
@@ -139,14 +139,13 @@ impl Key {
 
     /// Whether one of the signatures of its own version was made with this key. Digests are compared in constant time;
     /// about a public key there is nothing that the time taken could tell.
-    fn has_signed(&self, message: &[&[u8]], offered: &Signatures) -> bool {
+    fn has_signed(&self, verifier: &dyn Verifier, message: &[&[u8]], offered: &Signatures) -> bool {
         match self {
             Self::Shared(key) => any_equal(&hmac_sha256(key, message), &offered.shared),
             Self::Public(_) if offered.public.is_empty() => false,
             Self::Public(key) => {
                 let message = message.concat();
-                let fits = |signature| key.verify_strict(&message, &Signature::from_bytes(signature)).is_ok();
-                offered.public.iter().any(fits)
+                offered.public.iter().any(|signature| key.has_signed(verifier, &message, signature))
             }
         }
     }
@@ -205,7 +204,7 @@ mod tests {
         let request = Request { method: "POST", url: "", headers: &headers, body };
         // Tolerance and secrets are all that is asked of the settings, so any provider's will do.
         let settings = Settings::new(&Stripe, Secrets::from_list(secrets));
-        let verdict = require_standard(&request, &HEADERS, &settings, NOW);
+        let verdict = require_standard(&request, &HEADERS, &settings, &Context::at(NOW));
         verdict.map_or_else(|rejection| rejection.reason().to_owned(), str::to_owned)
     }
 
@@ -338,7 +337,7 @@ mod tests {
         let settings = Settings::new(&Stripe, Secrets::from_list([SECRET]));
         let outcome = |headers: Headers| {
             let request = Request { method: "POST", url: "", headers: &headers, body: BODY };
-            let verdict = require_standard(&request, &HEADERS, &settings, NOW);
+            let verdict = require_standard(&request, &HEADERS, &settings, &Context::at(NOW));
             verdict.map(str::to_owned).map_err(|rejection| rejection.reason())
         };
         assert_eq!(outcome(fields.into_iter().collect()), Ok(ID.to_owned()));

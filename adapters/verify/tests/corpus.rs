@@ -139,7 +139,7 @@ impl Case {
         let (provider, settings) = (self.provider(), self.settings());
         let verdict = provider.key_source(&request, &settings).and_then(|source| {
             let key = source.and_then(|source| self.download(&source.url, source.body.as_deref()));
-            let context = Context { now_unix: self.0["now_unix"].as_i64().unwrap(), key: key.as_deref() };
+            let context = Context::at(self.0["now_unix"].as_i64().unwrap()).with_key(key.as_deref());
             provider.verify(&request, &settings, &context)
         });
         look(verdict)

@@ -14,6 +14,7 @@ mod reverify;
 mod route;
 mod served;
 mod settings;
+mod web_crypto;
 
 // Linked for its start function, which lets the next request find a fresh module after a panic; worker-build's shim needs it.
 use serde_json::json;
@@ -34,6 +35,7 @@ use worker_sys::Context;
 use crate::answer::Refusal;
 use crate::route::Route;
 use crate::settings::Settings;
+use crate::web_crypto::WebCrypto;
 
 const LOG: Log = Log::new("swarm-adapter");
 
@@ -130,14 +132,15 @@ async fn verify<'a>(
 ) -> Result<Verified<'a>, Rejection> {
     let (provider, settings) = (route.provider, &settings.verification);
     let now_unix = now.unix_ms().div_euclid(1000);
-    let Some(source) = provider.key_source(request, settings)? else {
-        return provider.verify(request, settings, &swarm_verify::Context::at(now_unix));
+    let platform = WebCrypto::default();
+    let with = async |key: Option<&str>| {
+        let context = swarm_verify::Context { now_unix, key, verifier: &platform };
+        platform.settle(|| provider.verify(request, settings, &context)).await
     };
-    let with =
-        |key: &str| provider.verify(request, settings, &swarm_verify::Context { now_unix, key: Some(key) });
-    match with(&keys::get(&source, now).await?) {
+    let Some(source) = provider.key_source(request, settings)? else { return with(None).await };
+    match with(Some(&keys::get(&source, now).await?)).await {
         Err(Rejection::KeyUntrusted(why)) => match keys::refresh(&source, now).await {
-            Some(newer) => with(&newer),
+            Some(newer) => with(Some(&newer)).await,
             None => Err(Rejection::KeyUntrusted(why)),
         },
         verdict => verdict,

@@ -14,7 +14,7 @@ use crate::{
     certificate::Certificate,
     event::{is_short_text, required_event_type, unix_ms_from_rfc3339},
     keys::{KeySource, https_host_and_path},
-    public_key::RsaHash,
+    public_key::Scheme,
     signature::decode_base64_bytes,
 };
 
@@ -104,7 +104,7 @@ struct Message<'a> {
     payload: &'a str,
     fields: Fields<'a>,
     kind: &'static str,
-    hash: RsaHash,
+    hash: Scheme,
     signature: Vec<u8>,
     certificate_url: String,
 }
@@ -131,8 +131,8 @@ impl<'a> Message<'a> {
         let signature = decode_base64_bytes(&signature).filter(|signature| !signature.is_empty());
         let signature = signature.ok_or(malformed("the signature is not base64"))?;
         let hash = match text("SignatureVersion").as_deref() {
-            Some("1") => RsaHash::Sha1,
-            Some("2") => RsaHash::Sha256,
+            Some("1") => Scheme::RsaSha1,
+            Some("2") => Scheme::RsaSha256,
             _ => return Err(malformed("the version of the signature is unknown")),
         };
         let certificate_url = text("SigningCertURL").unwrap_or_default().into_owned();
@@ -149,7 +149,7 @@ impl<'a> Message<'a> {
         certificate.require_valid_at(context.now_unix)?;
         certificate.require_name(is_signer_name)?;
         let key = certificate.rsa_key()?;
-        if key.has_signed(self.hash, self.signed_text()?.as_bytes(), &self.signature) {
+        if key.has_signed(context.verifier, self.hash, self.signed_text()?.as_bytes(), &self.signature) {
             Ok(())
         } else {
             Err(Rejection::SignatureMismatch)
@@ -262,7 +262,7 @@ mod tests {
         let settings = Settings::new(&AwsSns, Secrets::default()).with_option(TOPIC_ARN, topics);
         let source = AwsSns.key_source(&request, &settings)?.unwrap();
         let key = case.download(&source.url);
-        let context = Context { now_unix: case.now_unix, key: Some(&key) };
+        let context = Context::at(case.now_unix).with_key(Some(&key));
         AwsSns.verify(&request, &settings, &context)
     }
 
@@ -359,7 +359,7 @@ mod tests {
                 payload: "",
                 fields,
                 kind: SUBSCRIPTION_CONFIRMATION,
-                hash: RsaHash::Sha1,
+                hash: Scheme::RsaSha1,
                 signature: vec![],
                 certificate_url: String::new(),
             };
@@ -448,7 +448,7 @@ mod tests {
             (Some("<html>"), case.now_unix, Some("key_untrusted")),
             (None, case.now_unix, Some("key_untrusted")),
         ] {
-            let verdict = AwsSns.verify(&request, &settings, &Context { now_unix, key });
+            let verdict = AwsSns.verify(&request, &settings, &Context::at(now_unix).with_key(key));
             assert_eq!(reason(verdict), expected, "{now_unix}");
         }
     }

@@ -8,9 +8,9 @@ use crate::{
     Answer, Context, Provider, Rejection, Request, Settings, Verified, VerifiedEvent,
     body::{Fields, json_text},
     event::{platform_event_type, required_event_type, unix_ms_from_rfc3339},
+    public_key::Ed25519Key,
     signature::{decode_hex_lower, parse_unix_seconds, require_fresh},
 };
-use ed25519_dalek::{Signature, VerifyingKey};
 
 /// Header that carries the signature, 128 hex digits.
 pub const SIGNATURE_HEADER: &str = "x-signature-ed25519";
@@ -51,13 +51,17 @@ impl Provider for Discord {
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
         request.require_media_type(MEDIA_TYPE)?;
-        verify_signature(request, settings, context.now_unix)?;
+        verify_signature(request, settings, context)?;
         read(request.body)
     }
 }
 
-fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -> Result<(), Rejection> {
-    let keys: Vec<VerifyingKey> =
+fn verify_signature(
+    request: &Request<'_>,
+    settings: &Settings,
+    context: &Context<'_>,
+) -> Result<(), Rejection> {
+    let keys: Vec<Ed25519Key> =
         settings.secrets.iter().filter_map(|secret| read_key(secret.expose())).collect();
     if keys.is_empty() {
         return Err(Rejection::NoSecret);
@@ -70,18 +74,15 @@ fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -
     let timestamp_unix = parse_unix_seconds(timestamp)
         .ok_or(Rejection::SignatureMalformed("the time is not a number of seconds"))?;
     let message = [timestamp.as_bytes(), request.body].concat();
-    let signature = Signature::from_bytes(&signature);
-    // Strict: no key of low order, and one spelling of each signature.
-    if !keys.iter().any(|key| key.verify_strict(&message, &signature).is_ok()) {
+    if !keys.iter().any(|key| key.has_signed(context.verifier, &message, &signature)) {
         return Err(Rejection::SignatureMismatch);
     }
-    require_fresh(timestamp_unix, now_unix, settings.tolerance_seconds)
+    require_fresh(timestamp_unix, context.now_unix, settings.tolerance_seconds)
 }
 
 /// A public key is no secret and may be pasted in either case.
-fn read_key(text: &str) -> Option<VerifyingKey> {
-    let bytes: [u8; 32] = decode_hex_lower(&text.to_ascii_lowercase())?;
-    VerifyingKey::from_bytes(&bytes).ok()
+fn read_key(text: &str) -> Option<Ed25519Key> {
+    decode_hex_lower(&text.to_ascii_lowercase()).map(|bytes| Ed25519Key::from_bytes(&bytes))
 }
 
 fn read(body: &[u8]) -> Result<Verified<'_>, Rejection> {

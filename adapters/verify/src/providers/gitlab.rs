@@ -48,7 +48,7 @@ impl Provider for GitLab {
         request.require_method(METHOD)?;
         request.require_media_type(MEDIA_TYPE)?;
         settings.require_secrets()?;
-        let signed_id = verify_sender(request, settings, context.now_unix)?;
+        let signed_id = verify_sender(request, settings, context)?;
         Ok(Verified::new(vec![read_event(request, signed_id)?]))
     }
 }
@@ -60,14 +60,14 @@ impl Provider for GitLab {
 fn verify_sender<'a>(
     request: &Request<'a>,
     settings: &Settings,
-    now_unix: i64,
+    context: &Context<'_>,
 ) -> Result<Option<&'a str>, Rejection> {
     let mut signing = settings.clone();
     signing.secrets = only(&settings.secrets, is_signing_token);
     let tokens = only(&settings.secrets, |secret| !is_signing_token(secret));
     let is_signed = request.headers.all(HEADERS.signature).next().is_some();
     if tokens.is_empty() || (is_signed && !signing.secrets.is_empty()) {
-        return require_standard(request, &HEADERS, &signing, now_unix).map(Some);
+        return require_standard(request, &HEADERS, &signing, context).map(Some);
     }
     require_equal(&tokens, request.headers.signature(TOKEN_HEADER)?).map(|()| None)
 }

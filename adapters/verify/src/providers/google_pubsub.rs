@@ -68,7 +68,11 @@ impl Provider for GooglePubSub {
         let email = settings.option(SERVICE_ACCOUNT_EMAIL).ok_or(Rejection::NoSecret)?;
         let audience = settings.option(AUDIENCE).unwrap_or(request.url);
         let key = read_key(context.key, token.key_id(), context.now_unix)?;
-        let claims = token.claims_rs256(&key, &["iss", "aud", "email", "email_verified", "iat", "exp"])?;
+        let claims = token.claims_rs256(
+            &key,
+            context.verifier,
+            &["iss", "aud", "email", "email_verified", "iat", "exp"],
+        )?;
         require_meant_for_us(&claims, audience, email)?;
         require_alive(&claims, context.now_unix, settings.tolerance_seconds)?;
         Ok(Verified::new(vec![read_event(request.body)?]))
@@ -186,7 +190,7 @@ mod tests {
     ) -> Result<Verified<'a>, Rejection> {
         let headers = Box::leak(Box::new(Headers::from_iter([("Authorization", token)])));
         let request = Request { method: METHOD, url: URL, headers, body };
-        GooglePubSub.verify(&request, settings, &Context { now_unix, key })
+        GooglePubSub.verify(&request, settings, &Context::at(now_unix).with_key(key))
     }
 
     fn reason<T>(verdict: Result<T, Rejection>) -> Option<&'static str> {

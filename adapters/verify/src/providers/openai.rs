@@ -32,7 +32,7 @@ impl Provider for OpenAi {
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
         request.require_media_type(MEDIA_TYPE)?;
-        let id = require_standard(request, &StandardHeaders::WEBHOOK, settings, context.now_unix)?;
+        let id = require_standard(request, &StandardHeaders::WEBHOOK, settings, context)?;
         Ok(Verified::new(vec![read_event(id, request.body)?]))
     }
 }

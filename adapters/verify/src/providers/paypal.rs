@@ -14,7 +14,7 @@ use crate::{
     certificate::{Certificate, require_chain},
     event::{required_event_type, unix_ms_from_rfc3339},
     keys::{KeySource, https_host_and_path},
-    public_key::RsaHash,
+    public_key::Scheme,
     signature::{decode_base64_bytes, require_fresh},
 };
 
@@ -137,13 +137,13 @@ impl<'r> Transmission<'r> {
     ) -> Result<(), Rejection> {
         let pem = context.key.ok_or(Rejection::KeyUntrusted("PayPal has no such certificate"))?;
         let chain = Certificate::read_pem(pem)?;
-        let certificate = require_chain(&chain, &roots(settings)?, context.now_unix)?;
+        let certificate = require_chain(&chain, &roots(settings)?, context.now_unix, context.verifier)?;
         certificate.require_name(|name| name.ends_with(CERTIFICATE_NAME_SUFFIX))?;
         let key = certificate.rsa_key()?;
         let checksum = crc32fast::hash(body).to_string();
         let is_signed_for = |webhook_id: &str| {
             let message = [self.id, self.time, webhook_id, &checksum].join("|");
-            key.has_signed(RsaHash::Sha256, message.as_bytes(), &self.signature)
+            key.has_signed(context.verifier, Scheme::RsaSha256, message.as_bytes(), &self.signature)
         };
         if settings.secrets.iter().any(|secret| is_signed_for(secret.expose())) {
             Ok(())
@@ -227,7 +227,7 @@ mod tests {
         let request = Request { method: METHOD, url: "", headers, body };
         let key = case.download(case.header("PAYPAL-CERT-URL"));
         PayPal.key_source(&request, settings)?;
-        PayPal.verify(&request, settings, &Context { now_unix, key: Some(&key) })
+        PayPal.verify(&request, settings, &Context::at(now_unix).with_key(Some(&key)))
     }
 
     fn reason<T>(verdict: Result<T, Rejection>) -> Option<&'static str> {

@@ -82,7 +82,7 @@ impl Provider for Plaid {
     ) -> Result<Verified<'a>, Rejection> {
         let token = read_token(request)?;
         let key = read_key(context.key, token.key_id(), context.now_unix)?;
-        let claims = token.claims_es256(&key, &["iat", "request_body_sha256"])?;
+        let claims = token.claims_es256(&key, context.verifier, &["iat", "request_body_sha256"])?;
         let issued_unix: i64 = required_claim(&claims, "iat")?;
         let digest: String = required_claim(&claims, "request_body_sha256")?;
         let signed: [u8; 32] = decode_hex_lower(&digest)
@@ -129,7 +129,7 @@ fn read_key(text: Option<&str>, key_id: &str, now_unix: i64) -> Result<P256Key, 
         let text: String = key.lenient(name)?;
         <[u8; 32]>::try_from(decode_base64_url(&text)?).ok()
     };
-    let key = coordinate("x").zip(coordinate("y")).and_then(|(x, y)| P256Key::from_coordinates(&x, &y));
+    let key = coordinate("x").zip(coordinate("y")).map(|(x, y)| P256Key::from_coordinates(&x, &y));
     key.ok_or(unreadable)
 }
 
@@ -194,7 +194,7 @@ mod tests {
     fn verify<'a>(token: &str, body: &'a [u8], key: Option<&str>) -> Result<Verified<'a>, Rejection> {
         let headers = Box::leak(Box::new(Headers::from_iter([(TOKEN_HEADER, token)])));
         let request = Request { method: METHOD, url: "", headers, body };
-        Plaid.verify(&request, &Settings::new(&Plaid, Secrets::default()), &Context { now_unix: NOW, key })
+        Plaid.verify(&request, &Settings::new(&Plaid, Secrets::default()), &Context::at(NOW).with_key(key))
     }
 
     fn reason<T>(verdict: Result<T, Rejection>) -> Option<&'static str> {

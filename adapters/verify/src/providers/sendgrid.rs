@@ -45,13 +45,17 @@ impl Provider for SendGrid {
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
         request.require_media_type(MEDIA_TYPE)?;
-        verify_signature(request, settings, context.now_unix)?;
+        verify_signature(request, settings, context)?;
         let events = items(json_text(request.body)?)?;
         Ok(Verified::new(events.into_iter().map(read_event).collect()))
     }
 }
 
-fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -> Result<(), Rejection> {
+fn verify_signature(
+    request: &Request<'_>,
+    settings: &Settings,
+    context: &Context<'_>,
+) -> Result<(), Rejection> {
     let read_key = |text: &str| P256Key::from_der(&decode_base64_bytes(text)?);
     let keys: Vec<P256Key> = settings.secrets.iter().filter_map(|secret| read_key(secret.expose())).collect();
     if keys.is_empty() {
@@ -64,10 +68,10 @@ fn verify_signature(request: &Request<'_>, settings: &Settings, now_unix: i64) -
     let timestamp_unix = parse_unix_seconds(timestamp)
         .ok_or(Rejection::SignatureMalformed("the time is not a number of seconds"))?;
     let message = [timestamp.as_bytes(), request.body].concat();
-    if !keys.iter().any(|key| key.has_signed_der(&message, &signature)) {
+    if !keys.iter().any(|key| key.has_signed_der(context.verifier, &message, &signature)) {
         return Err(Rejection::SignatureMismatch);
     }
-    require_fresh(timestamp_unix, now_unix, settings.tolerance_seconds)
+    require_fresh(timestamp_unix, context.now_unix, settings.tolerance_seconds)
 }
 
 /// One item of the array. Whatever it is, it becomes an event, because one odd item must not hide the others.

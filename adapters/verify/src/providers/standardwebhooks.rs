@@ -35,7 +35,7 @@ impl Provider for StandardWebhooks {
         context: &Context<'_>,
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
-        let id = require_standard(request, &StandardHeaders::WEBHOOK, settings, context.now_unix)?;
+        let id = require_standard(request, &StandardHeaders::WEBHOOK, settings, context)?;
         Ok(Verified::new(vec![read_event(NAME, id, request.body)?]))
     }
 }

@@ -33,7 +33,7 @@ impl Provider for Svix {
         context: &Context<'_>,
     ) -> Result<Verified<'a>, Rejection> {
         request.require_method(METHOD)?;
-        let id = require_standard(request, header_names(request), settings, context.now_unix)?;
+        let id = require_standard(request, header_names(request), settings, context)?;
         Ok(Verified::new(vec![read_event(NAME, id, request.body)?]))
     }
 }
