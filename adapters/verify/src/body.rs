@@ -82,6 +82,25 @@ pub fn members(text: &str) -> Result<Vec<(String, &str)>, Rejection> {
         .map_err(|_| Rejection::Unreadable("not a JSON object"))
 }
 
+/// What a JSON Pointer (RFC 6901) leads to: a text, or the digits of a number. `None` when there is nothing, or something else.
+#[must_use]
+pub fn text_at(document: &str, pointer: &str) -> Option<String> {
+    let mut here = document;
+    for token in pointer.strip_prefix('/')?.split('/') {
+        let name = token.replace("~1", "/").replace("~0", "~");
+        here = match members(here) {
+            // Of several fields of one name the last one counts, as for most readers.
+            Ok(members) => members.into_iter().rev().find(|(field, _)| *field == name)?.1,
+            Err(_) => *items(here).ok()?.get(name.parse::<usize>().ok()?)?,
+        };
+    }
+    match here.as_bytes().first()? {
+        b'"' => serde_json::from_str(here).ok(),
+        b'-' | b'0'..=b'9' => Some(here.to_owned()),
+        _ => None,
+    }
+}
+
 /// A JSON object with some of its fields replaced, or left out where the replacement is `None`. All others keep their text.
 ///
 /// # Errors
@@ -330,6 +349,29 @@ mod tests {
         assert!(json_text(nested(JSON_DEPTH_MAX).as_bytes()).is_ok());
         let too_deep = Rejection::Unreadable("nested too deeply");
         assert_eq!(json_text(nested(JSON_DEPTH_MAX + 1).as_bytes()), Err(too_deep));
+    }
+
+    #[test]
+    fn a_pointer_leads_to_a_text_or_a_number() {
+        let document = r#"{"a":{"b/c":[7,"x"],"n":1.0,"o":{},"t":true,"z":null},"a~":"y","d":1,"d":2}"#;
+        for (pointer, expected) in [
+            ("/a/b~1c/1", Some("x")),
+            ("/a/b~1c/0", Some("7")),
+            ("/a/n", Some("1.0")),
+            ("/a~0", Some("y")),
+            ("/d", Some("2")),
+            ("/a/o", None),
+            ("/a/t", None),
+            ("/a/z", None),
+            ("/a/b~1c/2", None),
+            ("/a/b~1c/x", None),
+            ("/none", None),
+            ("/d/e", None),
+            ("", None),
+            ("a", None),
+        ] {
+            assert_eq!(text_at(document, pointer).as_deref(), expected, "{pointer}");
+        }
     }
 
     #[test]

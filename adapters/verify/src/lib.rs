@@ -28,6 +28,7 @@ mod event;
 pub mod form;
 mod generic;
 pub mod jwt;
+pub mod key_cache;
 pub mod keys;
 pub mod limits;
 mod provider;

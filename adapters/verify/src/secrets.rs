@@ -9,6 +9,9 @@ const SECRET_VERSION: &str = "v1";
 /// How such a secret begins.
 const VERSIONED_PREFIX: &str = "whsec_";
 
+/// What dashboards show instead of a secret's characters.
+const MASKS: [char; 4] = ['\u{2022}', '\u{25cf}', '\u{00b7}', '\u{2026}'];
+
 /// One secret: trimmed, never blank, and not shown by `Debug`.
 #[derive(Clone)]
 pub struct Secret(String);
@@ -44,7 +47,8 @@ impl fmt::Debug for Secret {
 /// - Any other text is split at white space and commas: `whsec_new, whsec_old`. If that gives several pieces, each
 ///   must have at least [`SPLIT_SECRET_LENGTH_MIN`] characters.
 ///
-/// White space around each secret is dropped, since it comes from pasting, and so is a secret with nothing left. So is a
+/// White space around each secret is dropped, since it comes from pasting, and so are quotes around the whole text and a secret
+/// with nothing left. So is a
 /// piece `v1` beside a secret `whsec_…`: some dashboards show `v1,whsec_…`, which is one secret and its version.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets(Vec<Secret>);
@@ -57,7 +61,13 @@ impl Secrets {
     /// # Errors
     /// [`SecretsError`] when the text is ambiguous. The error names the rule and never the secret.
     pub fn parse(text: &str) -> Result<Self, SecretsError> {
-        let text = trim_pasted(text);
+        let text = trim_pasted(unquoted(trim_pasted(text)));
+        if is_assignment(text) {
+            return Err(SecretsError::Assignment);
+        }
+        if text.contains(MASKS) {
+            return Err(SecretsError::Masked);
+        }
         if text.starts_with('[') {
             let list: Vec<String> = serde_json::from_str(text).map_err(|_| SecretsError::NotAnArray)?;
             return Ok(Self::from_list(list));
@@ -108,6 +118,26 @@ pub enum SecretsError {
          a secret that contains a blank or a comma must be given in a JSON array"
     )]
     PieceTooShort,
+    /// The text is a whole line of a file with variables.
+    #[error("the text is `NAME=secret`; give the secret alone")]
+    Assignment,
+    /// The text was copied where the dashboard hides it.
+    #[error("the secret is hidden behind dots; reveal it before you copy it")]
+    Masked,
+}
+
+/// The text without the quotes that a shell or a file has left around it.
+fn unquoted(text: &str) -> &str {
+    let between = |quote| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
+    ['"', '\'', '`'].into_iter().find_map(between).unwrap_or(text)
+}
+
+/// Whether it is a whole line of a file with variables: `STRIPE_WEBHOOK_SECRET=whsec_…`.
+fn is_assignment(text: &str) -> bool {
+    let name = text.strip_prefix("export ").unwrap_or(text).split('=').next().unwrap_or_default();
+    name.len() < text.len()
+        && ["_SECRET", "_KEY", "_TOKEN"].iter().any(|end| name.ends_with(end))
+        && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn trim_pasted(text: &str) -> &str {
@@ -145,6 +175,34 @@ mod tests {
             assert_eq!(parsed(text), both, "{text:?}");
         }
         assert_eq!(parsed("[\"pass phrase, with blanks\"]"), Ok(vec!["pass phrase, with blanks".to_owned()]));
+    }
+
+    #[test]
+    fn quotes_around_the_text_come_from_pasting() {
+        for text in [
+            "\"whsec_a\"",
+            "'whsec_a'\n",
+            " `whsec_a` ",
+            "\" whsec_a \"",
+            "'[\"whsec_a\"]'",
+            "\"v1,whsec_a\"",
+        ] {
+            assert_eq!(parsed(text), Ok(vec!["whsec_a".to_owned()]), "{text:?}");
+        }
+        assert_eq!(parsed("\"whsec_a"), Ok(vec!["\"whsec_a".to_owned()]), "one quote may belong to it");
+        assert_eq!(parsed("\"\""), Ok(vec![]));
+    }
+
+    #[test]
+    fn what_was_copied_wrong_is_refused_with_the_reason() {
+        for text in ["STRIPE_WEBHOOK_SECRET=whsec_a", "export API_KEY='x'", "\"A_TOKEN=b\""] {
+            assert_eq!(parsed(text), Err(SecretsError::Assignment), "{text:?}");
+        }
+        for text in ["whsec_\u{2022}\u{2022}\u{2022}", "whsec_abc\u{2026}", "[\"\u{25cf}\u{25cf}\"]"] {
+            assert_eq!(parsed(text), Err(SecretsError::Masked), "{text:?}");
+        }
+        assert_eq!(parsed("aGVsbG8gd29ybGQ="), Ok(vec!["aGVsbG8gd29ybGQ=".to_owned()]));
+        assert_eq!(parsed("KEY=="), Ok(vec!["KEY==".to_owned()]));
     }
 
     #[test]

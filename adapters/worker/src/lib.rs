@@ -111,14 +111,19 @@ async fn take(
 ) -> Result<Taken, Refusal> {
     let settings = Settings::load(bindings, route.provider)?;
     let Arrived { method, url, headers, body, at } = arrived;
+    let named = settings.tenant_header.as_ref().and_then(|name| headers.single(name).ok().flatten());
+    let tenant = settings.tenancy.of_request(route.tenant.as_deref(), named);
+    let tenant = tenant.as_deref();
+    let verification = settings.verification_of(tenant);
     let signed = swarm_verify::Request { method, url, headers, body };
-    let verified = verify(route, &signed, &settings, *at).await.map_err(Refusal::Rejected)?;
+    let verified = verify(route, &signed, &verification, *at).await.map_err(Refusal::Rejected)?;
     if let Some(url) = &verified.confirm_url {
         confirm(url).await?;
     }
     let answer = verified.answer;
-    let event = |verified| event::platform_event(route, &settings, verified, *at);
-    let events: Vec<_> = verified.events.into_iter().map(event).collect();
+    let event = |verified| event::platform_event(route.provider.name(), &settings, tenant, verified, *at);
+    let events: Result<Vec<_>, _> = verified.events.into_iter().map(event).collect();
+    let events = events.map_err(Refusal::Rejected)?;
     let receipts = publish(&EventPlatform::bound(env, "EVENT_PLATFORM")?, &events).await?;
     Ok(Taken { receipts, answer })
 }
@@ -127,10 +132,10 @@ async fn take(
 async fn verify<'a>(
     route: &Route,
     request: &swarm_verify::Request<'a>,
-    settings: &Settings,
+    settings: &swarm_verify::Settings,
     now: Timestamp,
 ) -> Result<Verified<'a>, Rejection> {
-    let (provider, settings) = (route.provider, &settings.verification);
+    let provider = route.provider;
     let now_unix = now.unix_ms().div_euclid(1000);
     let platform = WebCrypto::default();
     let with = async |key: Option<&str>| {
