@@ -16,6 +16,8 @@ pub enum Bench {
     Throughput,
     /// What a verified event costs the adapter.
     AdapterCpu,
+    /// What verifying costs beside a bare HMAC and one JSON scan.
+    Verify,
     /// What a backlog costs the sweeper, from 1,000 to 100,000 dispatches.
     Sweeper,
     /// Whether a replay of 10,000 incidents obeys its rate, and what it does to live events.
@@ -27,6 +29,7 @@ impl Bench {
         match self {
             Self::Throughput => "bench/throughput.mjs",
             Self::AdapterCpu => "bench/adapter-cpu.mjs",
+            Self::Verify => "bench/verify.mjs",
             Self::Sweeper => "bench/sweeper.mjs",
             Self::Replay => "bench/replay.mjs",
         }
@@ -41,6 +44,7 @@ pub fn command(workspace: &Workspace, tools: &Tools, only: Option<Bench>) -> Res
     }
     run(tools, Bench::Throughput)?;
     run(tools, Bench::AdapterCpu)?;
+    run(tools, Bench::Verify)?;
     println!();
     sizes::print(workspace)
 }

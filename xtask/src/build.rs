@@ -41,7 +41,7 @@ pub enum Purpose {
 }
 
 /// All of them.
-pub static WORKER_CRATES: [WorkerCrate; 12] = [
+pub static WORKER_CRATES: [WorkerCrate; 13] = [
     WorkerCrate { package: "swarm-core", folder: "core/worker", purpose: Purpose::Events },
     WorkerCrate { package: "swarm-adapter", folder: "adapters/worker", purpose: Purpose::Providers },
     WorkerCrate { package: "swarm-consumers", folder: "consumers/worker", purpose: Purpose::Events },
@@ -62,6 +62,8 @@ pub static WORKER_CRATES: [WorkerCrate; 12] = [
         purpose: Purpose::Tests,
     },
     WorkerCrate { package: "swarm-bench-floor", folder: "bench/floor", purpose: Purpose::Tests },
+    // Compared with what the adapter does, so it is built as the adapter is.
+    WorkerCrate { package: "swarm-bench-verify", folder: "bench/verify", purpose: Purpose::Providers },
 ];
 
 impl WorkerCrate {

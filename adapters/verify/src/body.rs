@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::value::{RawValue, Value};
 
@@ -39,15 +39,10 @@ pub fn json_text(body: &[u8]) -> Result<&str, Rejection> {
 /// A scan of its own, because the parser does not count inside the values that it passes over unread.
 fn nesting_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in text.bytes() {
-        if in_string {
-            in_string = escaped || byte != b'"';
-            escaped = !escaped && byte == b'\\';
-            continue;
-        }
+    let mut bytes = text.as_bytes().iter();
+    while let Some(byte) = bytes.next() {
         match byte {
-            b'"' => in_string = true,
+            b'"' => pass_string(&mut bytes),
             b'[' | b'{' => {
                 depth += 1;
                 deepest = deepest.max(depth);
@@ -57,6 +52,17 @@ fn nesting_depth(text: &str) -> usize {
         }
     }
     deepest
+}
+
+/// Goes on behind the quote that ends a string.
+fn pass_string(bytes: &mut std::slice::Iter<'_, u8>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => return,
+            b'\\' => drop(bytes.next()),
+            _ => {}
+        }
+    }
 }
 
 /// The items of a JSON array, each still as the text that came.
@@ -141,20 +147,27 @@ impl<'de> Visitor<'de> for Members {
 /// Some fields of a JSON object, each still as the text that came; by default, those of an empty object.
 #[derive(Debug, Clone, Default)]
 pub struct Fields<'a> {
-    found: Vec<(&'static str, &'a RawValue)>,
+    found: Vec<Found<'a>>,
 }
 
+/// A field and its text. Of an object that was only gone through on the way to a field further in there is none, and none of a
+/// field further in that is there twice.
+type Found<'a> = (&'static str, Option<&'a RawValue>);
+
 impl<'a> Fields<'a> {
-    /// Picks the fields `names` out of a JSON object and passes over all others.
+    /// Picks the fields `names` out of a JSON object and passes over all others, in one scan. A name may lead further in:
+    /// `data/object/id` is the field `id` of the object `object` of the object `data`.
     ///
     /// # Errors
-    /// [`Rejection::Unreadable`] when the text is not one JSON object, or holds one of `names` twice: readers
-    /// differ in which one they take, and an id must not depend on the reader. Other duplicates are let through.
+    /// [`Rejection::Unreadable`] when the text is not one JSON object, or holds one of the outermost of `names` twice: readers
+    /// differ in which one they take, and an id must not depend on the reader. A field further in that is there twice counts as
+    /// absent. Other duplicates are let through.
     pub fn read(text: &'a str, names: &'static [&'static str]) -> Result<Self, Rejection> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let found = Pick { names }
-            .deserialize(&mut deserializer)
-            .and_then(|found| deserializer.end().map(|()| found))
+        let mut found = Vec::with_capacity(names.len());
+        deserializer
+            .deserialize_map(Pick { names, way: "", found: &mut found })
+            .and_then(|()| deserializer.end())
             .map_err(|_| Rejection::Unreadable("not a JSON object, or an important field is there twice"))?;
         Ok(Self { found })
     }
@@ -163,7 +176,7 @@ impl<'a> Fields<'a> {
     #[must_use]
     pub fn raw(&self, name: &str) -> Option<&'a str> {
         let (_, value) = self.found.iter().find(|(field, _)| *field == name)?;
-        Some(value.get()).filter(|text| *text != "null")
+        value.map(RawValue::get).filter(|text| *text != "null")
     }
 
     /// The items of a field that is an array, each still as the text that came.
@@ -263,48 +276,98 @@ impl<'a> Fields<'a> {
 }
 
 /// Deserializes the wanted fields of an object and passes over the others.
-struct Pick {
+struct Pick<'f, 'a> {
     names: &'static [&'static str],
+    /// The beginning of the names that leads to this object; empty for the outermost.
+    way: &'static str,
+    found: &'f mut Vec<Found<'a>>,
 }
 
-impl<'de> DeserializeSeed<'de> for Pick {
-    type Value = Vec<(&'static str, &'de RawValue)>;
+impl<'de> DeserializeSeed<'de> for Pick<'_, 'de> {
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Pick {
-    type Value = Vec<(&'static str, &'de RawValue)>;
+impl<'de> Visitor<'de> for Pick<'_, 'de> {
+    type Value = ();
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("an object")
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Self::Value, M::Error> {
-        let mut found: Self::Value = Vec::with_capacity(self.names.len());
-        while let Some(wanted) = map.next_key_seed(WantedKey { names: self.names })? {
-            let Some(name) = wanted else {
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        while let Some(key) = map.next_key_seed(WantedKey { names: self.names, way: self.way })? {
+            let Some((way, is_field)) = key else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if found.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(M::Error::duplicate_field(name));
+            let earlier = self.found.iter().find(|(name, _)| *name == way);
+            if self.way.is_empty() && earlier.is_some() {
+                return Err(M::Error::duplicate_field("of those wanted"));
             }
-            found.push((name, map.next_value()?));
+            match earlier {
+                Some(_) => {
+                    let there = self.found.iter_mut().filter(|(name, _)| name.starts_with(way));
+                    there.for_each(|(_, value)| *value = None);
+                    map.next_value::<IgnoredAny>()?;
+                }
+                None if is_field => {
+                    let value = map.next_value()?;
+                    self.found.push((way, Some(value)));
+                }
+                None => {
+                    self.found.push((way, None));
+                    let (names, found) = (self.names, &mut *self.found);
+                    map.next_value_seed(Pick { names, way, found })?;
+                }
+            }
         }
-        Ok(found)
+        Ok(())
+    }
+
+    // On the way to a field further in there may be anything. The outermost value has been asked to be an object.
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<(), S::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
     }
 }
 
-/// Deserializes a key into the wanted name that it equals, escapes decoded, without keeping the key.
+/// Deserializes a key into the part of a wanted name that leads to it, escapes decoded, without keeping the key; and whether that
+/// is all of the name.
 struct WantedKey {
     names: &'static [&'static str],
+    way: &'static str,
 }
 
 impl<'de> DeserializeSeed<'de> for WantedKey {
-    type Value = Option<&'static str>;
+    type Value = Option<(&'static str, bool)>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -312,14 +375,23 @@ impl<'de> DeserializeSeed<'de> for WantedKey {
 }
 
 impl Visitor<'_> for WantedKey {
-    type Value = Option<&'static str>;
+    type Value = Option<(&'static str, bool)>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a key")
     }
 
     fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.names.iter().copied().find(|name| *name == key))
+        Ok(self.names.iter().find_map(|name| {
+            let here = match self.way {
+                "" => name,
+                way => name.strip_prefix(way)?.strip_prefix('/')?,
+            };
+            let rest = here.strip_prefix(key)?;
+            let way = name.get(..name.len() - rest.len())?;
+            let is_way = (rest.is_empty() || rest.starts_with('/')) && !key.contains('/');
+            is_way.then_some((way, rest.is_empty()))
+        }))
     }
 }
 
@@ -381,6 +453,37 @@ mod tests {
         assert_eq!(replaced.as_deref(), Ok(r#"{"a":1.0,"b":[3],"a":2}"#));
         assert_eq!(with_members(r#"{"a":1}"#, &[("a", None)]).as_deref(), Ok("{}"));
         assert!(with_members("[]", &[]).is_err());
+    }
+
+    #[test]
+    fn a_name_may_lead_further_in() {
+        const WAYS: &[&str] = &["id", "a/b/id", "a/x", "a_x", "c/id"];
+        let read = |text| {
+            let fields = Fields::read(text, WAYS).unwrap();
+            WAYS.iter()
+                .filter_map(|way| Some(format!("{way}={}", fields.raw(way)?)))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        for (text, expected) in [
+            (r#"{"a":{"id":0,"b":{"id":1.0,"x":3},"x":[4]},"id":5}"#, "id=5 a/b/id=1.0 a/x=[4]"),
+            (r#"{"a_x":1,"a/x":2,"a":{"a_x":3}}"#, "a_x=1"),
+            (r#"{"a":{"b":7,"x":8},"c":[{"id":1}]}"#, "a/x=8"),
+            (r#"{"a":null,"c":"text","id":1e400}"#, "id=1e400"),
+            (r#"{"a":{"b":{"id":1,"id":2},"x":3,"x":4}}"#, ""),
+            (r#"{"a":{"b":{"id":1},"b":{"id":2},"x":3}}"#, "a/x=3"),
+        ] {
+            assert_eq!(read(text), expected, "{text}");
+        }
+        for text in [
+            r#"{"a":{},"a":{"x":1}}"#,
+            r#"{"id":1,"id":1}"#,
+            r#"{"a":{"b":}}"#,
+            r#"[{"id":1}]"#,
+            r#"{"a":{}"#,
+        ] {
+            assert!(Fields::read(text, WAYS).is_err(), "{text}");
+        }
     }
 
     #[test]

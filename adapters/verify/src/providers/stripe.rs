@@ -43,9 +43,9 @@ const EVENT_FIELDS: &[&str] = &[
     "livemode",
     "api_version",
     "request",
-    "data",
-    "related_object",
-    "reason",
+    "data/object/id",
+    "related_object/id",
+    "reason/request/id",
 ];
 
 /// The provider `stripe`.
@@ -150,19 +150,18 @@ impl Relations {
     /// Snapshot events hold the object and the request themselves, thin ones point to them. Before API version
     /// 2017-05-25 `request` was the id alone.
     fn read(fields: &Fields<'_>) -> Self {
-        let about = |object: Option<Fields<'_>>| object.and_then(|object| object.short_text("id"));
         if fields.lenient::<String>("object").as_deref() == Some(THIN_EVENT_OBJECT) {
-            let reason = fields.object("reason", &["request"]);
             return Self {
-                subject: about(fields.object("related_object", &["id"])),
-                causation_id: about(reason.and_then(|reason| reason.object("request", &["id"]))),
+                subject: fields.short_text("related_object/id"),
+                causation_id: fields.short_text("reason/request/id"),
             };
         }
-        let data = fields.object("data", &["object"]);
         let request = fields.object("request", &["id"]);
         Self {
-            subject: about(data.and_then(|data| data.object("object", &["id"]))),
-            causation_id: about(request).or_else(|| fields.short_text("request")),
+            subject: fields.short_text("data/object/id"),
+            causation_id: request
+                .and_then(|request| request.short_text("id"))
+                .or_else(|| fields.short_text("request")),
         }
     }
 }
