@@ -26,14 +26,21 @@ before(async () => {
   adapter = stack.server.getWorker("test-corpus-adapter");
 });
 
-after(() => stack?.close());
+after(() => {
+  console.table(verdicts);
+  return stack?.close();
+});
+
+/** What became of each provider's cases. */
+const verdicts = {};
 
 for (const provider of providers) {
   test(provider, async () => {
     const ours = decisions(provider);
-    const counts = { accepted: 0, refused: 0, "not HTTP": 0 };
+    const counts = { cases: 0, accepted: 0, refused: 0, "not HTTP": 0 };
     for (const line of readFileSync(resolve(CORPUS, `${provider}.jsonl`), "utf8").split("\n").filter(Boolean)) {
       const one = JSON.parse(line);
+      counts.cases += 1;
       const response = await send(one);
       if (response.status === 418) {
         counts["not HTTP"] += 1;
@@ -44,7 +51,7 @@ for (const provider of providers) {
       else await assertRefused(one, response);
       counts[accepts ? "accepted" : "refused"] += 1;
     }
-    console.log(provider.padEnd(20), JSON.stringify(counts));
+    verdicts[provider] = counts;
   });
 }
 

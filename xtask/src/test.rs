@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
 use crate::build;
+use crate::dev;
 use crate::process;
 use crate::stages;
 use crate::tools::Tools;
@@ -31,6 +32,8 @@ pub enum Stage {
     Types,
     /// Conformance and whole paths in workerd.
     E2e,
+    /// The local gateway as `cargo xtask dev` runs it, a failure and its replay included.
+    Smoke,
 }
 
 /// Runs one stage, or all.
@@ -40,6 +43,7 @@ pub fn command(workspace: &Workspace, tools: &Tools, only: Option<Stage>) -> Res
         Stage::Wasm => wasm(tools),
         Stage::Types => types(tools),
         Stage::E2e => e2e(workspace, tools),
+        Stage::Smoke => dev::smoke(workspace, tools),
     })
 }
 

@@ -1,13 +1,12 @@
 //! `cargo xtask trigger`: sends events as a provider would, signed, to the local gateway or to any other address.
 
-mod sample;
-
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
-use swarm_verify::{Outgoing, Sign, provider, providers, signer};
+use swarm_trigger::{Sample, Trigger, Wrong, with_field};
+use swarm_verify::Outgoing;
 use time::OffsetDateTime;
 use ureq::Agent;
 
@@ -16,10 +15,8 @@ use crate::random;
 use crate::table::Table;
 use crate::workspace::Workspace;
 
-use self::sample::Sample;
-
-/// How old a stale signature is. No provider's tolerance is as long by default.
-const STALE_SECONDS: i64 = 30 * 24 * 60 * 60;
+/// Random bytes that make an event a new one.
+const TOKEN_BYTES: usize = 12;
 
 /// Options of `cargo xtask trigger`.
 #[derive(Args)]
@@ -61,12 +58,12 @@ enum Bad {
 
 /// Sends the events and says what was answered. Fails if a good one is refused or a bad one is taken.
 pub fn command(workspace: &Workspace, options: &Options) -> Result<()> {
-    let sign = signer_of(&options.provider)?;
     let secret = match &options.secret {
         Some(secret) => secret.clone(),
         None => dev::webhook_secret(workspace, &options.provider)?,
     };
-    let sample = Sample::find(workspace, &options.provider, options.r#type.as_deref())?;
+    let trigger = Trigger::of(&options.provider, &secret)?;
+    let sample = Sample::find(&options.provider, options.r#type.as_deref())?;
     let agent: Agent = Agent::config_builder().http_status_as_error(false).build().into();
     let url = match &options.tenant {
         Some(tenant) => format!("{}/{}/{tenant}", options.url, options.provider),
@@ -76,11 +73,17 @@ pub fn command(workspace: &Workspace, options: &Options) -> Result<()> {
     let mut surprises = 0;
     for _ in 0..options.count {
         let now_unix = OffsetDateTime::now_utc().unix_timestamp();
-        let (id, request) = sample.request(&url, now_unix)?;
-        let request = options.fields.iter().try_fold(request, |request, field| with_field(request, field))?;
-        let (status, answer) = send(&agent, signed(request, sign, &secret, now_unix, options.bad)?)?;
+        let new = sample.renewed(&url, now_unix, &random::hex(TOKEN_BYTES)?);
+        let request =
+            options.fields.iter().try_fold(new.request, |request, field| with_field(request, field))?;
+        let request = match options.bad {
+            None => trigger.signed(request, now_unix),
+            Some(bad) => trigger.wrong(request, now_unix, bad.into())?,
+        };
+        let (status, answer) = send(&agent, request)?;
         let is_taken = (200..300).contains(&status);
         surprises += u32::from(is_taken == options.bad.is_some());
+        let id = if new.id.is_empty() { "without an id".to_owned() } else { new.id };
         table.row([id, status.to_string(), answer]);
     }
     println!("{table}");
@@ -90,52 +93,14 @@ pub fn command(workspace: &Workspace, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn signer_of(name: &str) -> Result<Sign> {
-    if provider(name).is_none() {
-        let names: Vec<_> = providers().iter().map(|provider| provider.name()).collect();
-        bail!("there is no provider '{name}'; there are {}", names.join(", "));
-    }
-    signer(name).with_context(|| format!("only {name} itself can sign its requests; its key is not shared"))
-}
-
-/// Signs a request, or makes it wrong in the way that was asked for.
-fn signed(request: Outgoing, sign: Sign, secret: &str, now_unix: i64, bad: Option<Bad>) -> Result<Outgoing> {
-    match bad {
-        None => Ok(sign(request, secret, now_unix)),
-        Some(Bad::Signature) => Ok(sign(request, &random::hex(32)?, now_unix)),
-        Some(Bad::Stale) => {
-            let stale = sign(request.clone(), secret, now_unix - STALE_SECONDS);
-            if stale == sign(request, secret, now_unix) {
-                bail!("the provider signs no time, so nothing can be stale");
-            }
-            Ok(stale)
-        }
-        Some(Bad::Body) => {
-            let mut signed = sign(request, secret, now_unix);
-            let digit = signed.body.iter_mut().rev().find(|byte| byte.is_ascii_alphanumeric());
-            *digit.context("the body holds nothing to change")? ^= 1;
-            Ok(signed)
+impl From<Bad> for Wrong {
+    fn from(bad: Bad) -> Self {
+        match bad {
+            Bad::Signature => Self::Signature,
+            Bad::Stale => Self::Stale,
+            Bad::Body => Self::Body,
         }
     }
-}
-
-/// Sets a field of a JSON body.
-fn with_field(mut request: Outgoing, field: &str) -> Result<Outgoing> {
-    let (pointer, value) = field.split_once('=').context("a field is POINTER=VALUE, such as /data/id=7")?;
-    let value: Value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
-    let mut body: Value = serde_json::from_slice(&request.body).context("the body is not JSON")?;
-    match body.pointer_mut(pointer) {
-        Some(place) => *place = value,
-        None => {
-            let (parent, name) = pointer.rsplit_once('/').context("a pointer begins with /")?;
-            let parent = body.pointer_mut(parent).and_then(Value::as_object_mut);
-            parent
-                .with_context(|| format!("the body has no object for {pointer}"))?
-                .insert(name.to_owned(), value);
-        }
-    }
-    request.body = serde_json::to_vec(&body)?;
-    Ok(request)
 }
 
 /// Status and body of the answer, which is short.

@@ -9,7 +9,7 @@ use hmac::{
     digest::{Key, Output},
 };
 use sha1::Sha1;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256, Sha512};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::{Rejection, Request, Secret, Secrets, Settings, event::is_short_text};
@@ -30,6 +30,12 @@ pub fn hmac_sha256(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 #[must_use]
 pub fn hmac_sha1(key: &[u8], parts: &[&[u8]]) -> [u8; 20] {
     hmac::<Sha1>(key, parts).into()
+}
+
+/// HMAC-SHA512 in the same way.
+#[must_use]
+pub fn hmac_sha512(key: &[u8], parts: &[&[u8]]) -> [u8; 64] {
+    hmac::<Sha512>(key, parts).into()
 }
 
 fn hmac<D: EagerHash + Digest>(key: &[u8], parts: &[&[u8]]) -> Output<Hmac<D>> {

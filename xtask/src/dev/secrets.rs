@@ -32,7 +32,12 @@ pub fn webhook_secret(workspace: &Workspace, provider: &str) -> Result<String> {
     if let Some(secret) = read(&path, &name) {
         return Ok(secret);
     }
-    let prefix = if provider == "stripe" { "whsec_" } else { "" };
+    let prefix = match provider {
+        "stripe" => "whsec_",
+        // Its secret is a login.
+        "postmark" => "swarm:",
+        _ => "",
+    };
     let secret = format!("{prefix}{}", random::hex(32)?);
     write(&path, &name, &secret)?;
     Ok(secret)

@@ -16,7 +16,8 @@ use crate::{
     event::{event_type_or_unknown, is_short_text},
     form::Form,
     signature::{
-        hmac_sha1, hmac_sha256, parse_unix_seconds, require_equal, require_fresh, require_match, sha256_hex,
+        hmac_sha1, hmac_sha256, hmac_sha512, parse_unix_seconds, require_equal, require_fresh, require_match,
+        sha256_hex,
     },
 };
 
@@ -107,25 +108,27 @@ impl HmacCheck {
         let digest = digest.ok_or(Rejection::SignatureMalformed("without its prefix"))?;
         let parts = self.signed.parts(request)?;
         let parts: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
-        let malformed = Rejection::SignatureMalformed("not one digest in its encoding");
         match self.algorithm {
-            Algorithm::Sha256 => {
-                let offered = self.encoding.decode::<32>(digest).ok_or(malformed)?;
-                require_match(&settings.secrets, &[offered], |secret| {
-                    hmac_sha256(secret.expose().as_bytes(), &parts)
-                })?;
-            }
-            Algorithm::Sha1 => {
-                let offered = self.encoding.decode::<20>(digest).ok_or(malformed)?;
-                require_match(&settings.secrets, &[offered], |secret| {
-                    hmac_sha1(secret.expose().as_bytes(), &parts)
-                })?;
-            }
+            Algorithm::Sha256 => self.require(settings, digest, &parts, hmac_sha256)?,
+            Algorithm::Sha512 => self.require(settings, digest, &parts, hmac_sha512)?,
+            Algorithm::Sha1 => self.require(settings, digest, &parts, hmac_sha1)?,
         }
         let Some(header) = self.signed.timestamp_header() else { return Ok(()) };
         let signed_unix = parse_unix_seconds(request.headers.signature(header)?)
             .ok_or(Rejection::SignatureMalformed("the time is not a number of seconds"))?;
         require_fresh(signed_unix, now_unix, settings.tolerance_seconds)
+    }
+
+    fn require<const N: usize>(
+        &self,
+        settings: &Settings,
+        digest: &str,
+        parts: &[&[u8]],
+        hmac: fn(&[u8], &[&[u8]]) -> [u8; N],
+    ) -> Result<(), Rejection> {
+        let offered = self.encoding.decode::<N>(digest);
+        let offered = offered.ok_or(Rejection::SignatureMalformed("not one digest in its encoding"))?;
+        require_match(&settings.secrets, &[offered], |secret| hmac(secret.expose().as_bytes(), parts))
     }
 }
 

@@ -59,6 +59,7 @@ pub(super) struct HmacCheck {
 pub(super) enum Algorithm {
     #[default]
     Sha256,
+    Sha512,
     Sha1,
 }
 
