@@ -6,150 +6,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod support;
+
 use std::collections::BTreeMap;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
-use swarm_verify::{
-    Context, Headers, Provider, Rejection, Request, Secrets, Settings, Verified, platform_event_type,
-    provider, providers,
-};
+use swarm_verify::{Rejection, Verified, platform_event_type, providers};
 
-macro_rules! corpus {
-    ($($name:literal,)*) => {
-        /// Name, cases and page of each provider.
-        const CORPUS: &[(&str, &str, &str)] = &[
-            $((
-                $name,
-                include_str!(concat!("corpus/", $name, ".jsonl")),
-                include_str!(concat!("../../providers/", $name, ".md")),
-            ),)*
-        ];
-    };
-}
-
-corpus![
-    "adyen",
-    "asana",
-    "aws_sns",
-    "bitbucket",
-    "calendly",
-    "coinbase_commerce",
-    "discord",
-    "docusign",
-    "dropbox",
-    "github",
-    "gitlab",
-    "google_pubsub",
-    "hubspot",
-    "intercom",
-    "lemonsqueezy",
-    "line",
-    "linear",
-    "mailgun",
-    "mandrill",
-    "meta",
-    "microsoft_graph",
-    "mollie",
-    "openai",
-    "paddle",
-    "paypal",
-    "plaid",
-    "postmark",
-    "razorpay",
-    "sendgrid",
-    "shopify",
-    "slack",
-    "square",
-    "standardwebhooks",
-    "stripe",
-    "svix",
-    "trello",
-    "twilio",
-    "twitter_x",
-    "typeform",
-    "woocommerce",
-    "xero",
-    "zendesk",
-    "zoom",
-];
-
-/// One line of the corpus.
-struct Case(Value);
+use support::{CORPUS, Case, cases};
 
 impl Case {
-    fn text(&self, field: &str) -> &str {
-        self.0[field].as_str().unwrap_or_else(|| panic!("{field} is not text"))
-    }
-
-    fn is_core(&self) -> bool {
-        self.text("class") == "core"
-    }
-
-    fn provider(&self) -> &'static dyn Provider {
-        provider(self.text("provider")).unwrap()
-    }
-
-    /// The endpoint as a user configures it.
-    fn settings(&self) -> Settings {
-        let configured = match &self.0["secret"] {
-            Value::Null => String::new(),
-            // A text of several words is one secret here, which is configured as a list (adapters/README.md).
-            Value::String(one) if one.trim().contains(char::is_whitespace) => {
-                Value::from(vec![one.as_str()]).to_string()
-            }
-            Value::String(one) => one.clone(),
-            list => list.to_string(),
-        };
-        let provider = self.provider();
-        let settings = Settings::new(provider, Secrets::parse(&configured).unwrap_or_default());
-        let config = self.0["config"].as_object().cloned().unwrap_or_default();
-        config.iter().fold(settings, |settings, (name, value)| {
-            let known = provider.options().iter().find(|option| option.name == name);
-            let option = known.unwrap_or_else(|| panic!("{} has no option {name}", provider.name()));
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            settings.with_option(option.name, value)
-        })
-    }
-
-    /// What a download would bring, by its address or by the id that is posted to it.
-    fn download(&self, url: &str, body: Option<&str>) -> Option<String> {
-        let remote = self.0["remote"].as_object()?;
-        let by_id = |body: &str| {
-            remote.iter().find(|(id, _)| body.contains(&format!("\"{id}\""))).map(|(_, key)| key)
-        };
-        let found = remote.get(url).or_else(|| by_id(body?))?;
-        Some(found.as_str().map_or_else(|| found.to_string(), str::to_owned))
-    }
-
-    /// The verdict, given to a function because it borrows from the request.
-    fn with_verdict<T>(&self, look: impl FnOnce(Result<Verified<'_>, Rejection>) -> T) -> T {
-        let fields = self.0["headers"].as_object().unwrap();
-        let values = |value: &Value| match value {
-            Value::Array(values) => values.iter().map(|value| value.as_str().unwrap().to_owned()).collect(),
-            one => vec![one.as_str().unwrap().to_owned()],
-        };
-        let headers: Headers = fields
-            .iter()
-            .flat_map(|(name, value)| values(value).into_iter().map(move |value| (name, value)))
-            .collect();
-        let body = BASE64.decode(self.text("body_base64")).unwrap();
-        let request =
-            Request { method: self.text("method"), url: self.text("url"), headers: &headers, body: &body };
-        let (provider, settings) = (self.provider(), self.settings());
-        let verdict = provider.key_source(&request, &settings).and_then(|source| {
-            let key = source.and_then(|source| self.download(&source.url, source.body.as_deref()));
-            let context = Context::at(self.0["now_unix"].as_i64().unwrap()).with_key(key.as_deref());
-            provider.verify(&request, &settings, &context)
-        });
-        look(verdict)
-    }
-
-    /// `accept`, or the reason for refusing.
-    fn outcome(&self) -> &'static str {
-        self.with_verdict(|verdict| verdict.map_or_else(|rejection| rejection.reason(), |_| "accept"))
-    }
-
     /// Compares events and answer with what the corpus expects of a request that passes.
     fn assert_content(&self, verified: &Verified<'_>) {
         let id = self.text("id");
@@ -182,10 +48,6 @@ impl Case {
             assert!(answer.body == body || challenge == Some(body), "{id}: {}", answer.body);
         }
     }
-}
-
-fn cases(text: &str) -> Vec<Case> {
-    text.lines().map(|line| Case(serde_json::from_str(line).unwrap())).collect()
 }
 
 /// The rows of a page's table of decisions: case, verdict of the SDK, and ours.

@@ -3,10 +3,14 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+mod support;
+
 use proptest::{collection::vec, prelude::*};
 use swarm_verify::{
     Context, Headers, Provider, Rejection, Request, Secrets, Settings, provider, providers, sign_stripe,
 };
+
+use support::{flipped, latin1};
 
 const NOW: i64 = 1_767_237_945;
 const SECRET: &str = "whsec_boegf8och1pn0npha79i0ittawnoqhxl";
@@ -21,20 +25,6 @@ fn verdict(secret: &str, header: &str, body: &[u8], now_unix: i64) -> Result<usi
     let request = Request { method: "POST", url: "https://hooks.example.com/", headers: &headers, body };
     let settings = Settings::new(stripe(), Secrets::from_list([secret]));
     stripe().verify(&request, &settings, &Context::at(now_unix)).map(|verified| verified.events.len())
-}
-
-/// Each variant of `bytes` in which one bit is flipped.
-fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-    (0..bytes.len() * 8).map(|bit| {
-        let mut changed = bytes.to_vec();
-        changed[bit / 8] ^= 1 << (bit % 8);
-        changed
-    })
-}
-
-/// Text of bytes of any value, each as the character of that number, which is how header values arrive in Workers.
-fn latin1(bytes: &[u8]) -> String {
-    bytes.iter().copied().map(char::from).collect()
 }
 
 #[test]
