@@ -17,7 +17,7 @@ fn gzip_kib_max(purpose: Purpose) -> Option<usize> {
     match purpose {
         Purpose::Events | Purpose::Upkeep => Some(150),
         Purpose::Operators => Some(260),
-        Purpose::Providers => Some(300),
+        Purpose::Providers => Some(290),
         Purpose::Tests => None,
     }
 }

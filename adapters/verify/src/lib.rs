@@ -22,8 +22,6 @@
 pub mod authorization;
 pub mod body;
 pub mod certificate;
-#[cfg(test)]
-mod corpus_case;
 mod event;
 pub mod form;
 mod generic;
@@ -45,8 +43,6 @@ pub mod standard;
 #[cfg(test)]
 mod testing;
 pub mod timed;
-#[cfg(test)]
-mod trial;
 
 pub use event::{Answer, Verified, VerifiedEvent, platform_event_type};
 pub use generic::{Generic, SchemeError};

@@ -123,7 +123,7 @@ pub fn sign(request: Outgoing, secret: &str, _now_unix: i64) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, URL};
+    use crate::testing::trial::{Trial, URL};
 
     const EVENT: &str = r#"{"user":{"gid":"1"},"created_at":"2026-01-01T03:25:42.123Z","action":"changed",
         "resource":{"gid":"73","resource_type":"task"},"change":{"field":"name"}}"#;

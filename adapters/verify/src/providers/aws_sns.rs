@@ -248,7 +248,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::{Headers, Secrets, corpus_case::CorpusCase};
+    use crate::{Headers, Secrets, testing::corpus_case::CorpusCase};
 
     const CORPUS: &str = include_str!("../../tests/corpus/aws_sns.jsonl");
     const TOPIC: &str = "arn:aws:sns:us-east-1:123456789012:orders";

@@ -163,7 +163,7 @@ fn read_event(body: &[u8]) -> Result<VerifiedEvent<'_>, Rejection> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Headers, Secrets, corpus_case::CorpusCase};
+    use crate::{Headers, Secrets, testing::corpus_case::CorpusCase};
 
     const CORPUS: &str = include_str!("../../tests/corpus/google_pubsub.jsonl");
 

@@ -164,7 +164,7 @@ pub fn sign(request: Outgoing, secret: &str, now_unix: i64) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{NOW, SECRET, Trial, URL};
+    use crate::testing::trial::{NOW, SECRET, Trial, URL};
 
     const EVENT: &str = r#"{"eventId":100,"subscriptionId":8,"portalId":62515,"appId":5,"occurredAt":1767237942123,
         "subscriptionType":"contact.propertyChange","attemptNumber":0,"objectId":123,"propertyName":"a","propertyValue":"1.0"}"#;

@@ -121,7 +121,7 @@ fn with_timestamp(body: &[u8], now_unix: i64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{NOW, Trial, URL};
+    use crate::testing::trial::{NOW, Trial, URL};
 
     const EVENT: &str = r#"{"action":"create","type":"Issue","createdAt":"2026-01-01T03:25:42.123Z",
         "organizationId":"o-1","webhookId":"w-1","data":{"id":"i-1","n":1.0},"webhookTimestamp":1767237945000}"#;
@@ -176,7 +176,7 @@ mod tests {
         }
         // Signed by hand, because `sign` adds a time that is missing.
         for body in ["{}", r#"{"webhookTimestamp":null}"#] {
-            let digest = hmac_sha256(crate::trial::SECRET.as_bytes(), &[body.as_bytes()]);
+            let digest = hmac_sha256(crate::testing::trial::SECRET.as_bytes(), &[body.as_bytes()]);
             let request =
                 Outgoing::post(URL, MEDIA_TYPE, body).with_header(SIGNATURE_HEADER, hex::encode(digest));
             assert_eq!(trial().reason(request), Some("signature_malformed"), "{body}");

@@ -189,7 +189,7 @@ fn read_event(body: &[u8], is_live: bool) -> Result<VerifiedEvent<'_>, Rejection
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Headers, Secrets, corpus_case::CorpusCase};
+    use crate::{Headers, Secrets, testing::corpus_case::CorpusCase};
 
     const CORPUS: &str = include_str!("../../tests/corpus/paypal.jsonl");
     const NAMES: [(&str, &str); 5] = [

@@ -175,7 +175,7 @@ fn channel(fields: &Fields<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{NOW, Trial, URL};
+    use crate::testing::trial::{NOW, Trial, URL};
 
     const FORM: &str = "application/x-www-form-urlencoded";
     const EVENT: &str = r#"{"token":"t","team_id":"T1","api_app_id":"A1","event":{"type":"message","channel":"C1"},

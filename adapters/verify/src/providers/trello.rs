@@ -97,7 +97,7 @@ pub fn sign(request: Outgoing, secret: &str, _now_unix: i64) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, URL};
+    use crate::testing::trial::{Trial, URL};
 
     const EVENT: &str = r#"{"action":{"id":"a1","data":{"card":{"id":"c1"},"board":{"id":"b1"}},"type":"updateCard",
         "date":"2026-01-01T03:25:42.123Z"},"model":{"id":"b1"},"webhook":{"id":"w1"}}"#;
@@ -165,7 +165,7 @@ mod tests {
         let elsewhere = "https://public.example.com/in/x";
         let behind_a_proxy = trial().with_option("url", elsewhere);
         assert_eq!(behind_a_proxy.reason(trial().signed(EVENT)), Some("signature_mismatch"));
-        let request = sign(Outgoing::post(elsewhere, MEDIA_TYPE, EVENT), crate::trial::SECRET, 0);
+        let request = sign(Outgoing::post(elsewhere, MEDIA_TYPE, EVENT), crate::testing::trial::SECRET, 0);
         assert_eq!(behind_a_proxy.reason(Outgoing { url: URL.to_owned(), ..request }), None);
     }
 }

@@ -133,7 +133,7 @@ fn read_event<'a>(name: Option<&str>, user: Option<&str>, payload: &'a str) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{SECRET, Trial, URL};
+    use crate::testing::trial::{SECRET, Trial, URL};
 
     const BODY: &str = r#"{"for_user_id":"9","tweet_create_events":[{"id":39,"id_str":"39","timestamp_ms":"1767237942123"},
         {"id":40.0,"id_str":"40"}],"user_has_blocked":false}"#;

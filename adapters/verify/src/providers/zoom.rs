@@ -80,7 +80,7 @@ pub fn sign(request: Outgoing, secret: &str, now_unix: i64) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{NOW, SECRET, Trial, URL};
+    use crate::testing::trial::{NOW, SECRET, Trial, URL};
 
     const EVENT: &str = r#"{"event":"meeting.started","payload":{"account_id":"a1","object":{"id":"402","uuid":"u=="}},
         "event_ts":1767237942123}"#;

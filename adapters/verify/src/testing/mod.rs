@@ -1,5 +1,8 @@
 //! Tools of the providers' tests: signed requests, and rules that hold for every provider or for many.
 
+pub(crate) mod corpus_case;
+pub(crate) mod trial;
+
 use crate::{
     Context, Headers, Outgoing, Provider, Request, Secrets, Settings, Verified, VerifiedEvent, signer,
 };
@@ -80,14 +83,22 @@ pub(crate) fn outcome(provider: &dyn Provider, body: &str) -> &'static str {
     Arriving::signed(provider, body).outcome(provider)
 }
 
+/// Each variant of `bytes` in which one bit is flipped.
+pub(crate) fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..bytes.len() * 8).map(|bit| {
+        let mut changed = bytes.to_vec();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        changed
+    })
+}
+
 /// Asserts what holds for every provider whose header `name` signs the whole body: each bit of both counts, and the
 /// header is read strictly.
 pub(crate) fn assert_header_signs_body(provider: &dyn Provider, name: &'static str, body: &str) {
     let good = Arriving::signed(provider, body);
     assert_eq!(good.outcome(provider), "accept");
-    for bit in 0..body.len() * 8 {
-        let mut changed = good.clone();
-        changed.body[bit / 8] ^= 1 << (bit % 8);
+    for (bit, body) in flipped(body.as_bytes()).enumerate() {
+        let changed = Arriving { body, ..good.clone() };
         assert_eq!(changed.outcome(provider), "signature_mismatch", "bit {bit} of the body");
     }
 

@@ -1,5 +1,6 @@
 //! Tries one provider with requests, for the tests in the providers' files.
 
+use super::flipped;
 use crate::{
     Context, Headers, Outgoing, Provider, Rejection, Request, Secrets, Settings, Sign, Verified,
     VerifiedEvent, provider, signer,
@@ -104,13 +105,4 @@ impl Trial {
         let status = self.verify(request).map_err(|rejection| rejection.status());
         assert_eq!(status, Err(401), "{shown}");
     }
-}
-
-/// Each variant of `bytes` in which one bit is flipped.
-fn flipped(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-    (0..bytes.len() * 8).map(|bit| {
-        let mut changed = bytes.to_vec();
-        changed[bit / 8] ^= 1 << (bit % 8);
-        changed
-    })
 }
