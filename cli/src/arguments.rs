@@ -5,9 +5,11 @@ pub mod values;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::completion::Completion;
 use crate::commands::dlq::Dlq;
 use crate::commands::rejected::Rejected;
 use crate::commands::replays::Replays;
+use crate::commands::trigger::Trigger;
 
 const AFTER_HELP: &str = "\
 The API is found by --url and --token, else SWARM_URL and SWARM_TOKEN, else .swarm/profile.json of this folder or
@@ -69,6 +71,10 @@ pub enum Command {
     /// Replays of many incidents: how far they are, and stopping them.
     #[command(subcommand)]
     Replays(Replays),
+    /// Send test events as a provider would, signed, to any gateway.
+    Trigger(Trigger),
     /// Who the token belongs to and what it may do.
     Whoami,
+    /// Print a script that completes commands in a shell.
+    Completion(Completion),
 }

@@ -1,8 +1,10 @@
 //! The commands, one file each.
 
+pub mod completion;
 pub mod dlq;
 pub mod rejected;
 pub mod replays;
+pub mod trigger;
 pub mod whoami;
 
 use crate::arguments::{Arguments, Command};
@@ -15,6 +17,8 @@ pub fn run(arguments: Arguments) -> Result<(), Failure> {
         Command::Dlq(command) => dlq::run(command, globals),
         Command::Rejected(command) => rejected::run(command, globals),
         Command::Replays(command) => replays::run(command, globals),
+        Command::Trigger(trigger) => trigger.run(globals),
+        Command::Completion(completion) => completion.run(globals),
         Command::Whoami => whoami::run(globals),
     }
 }

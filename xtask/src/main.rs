@@ -105,7 +105,7 @@ fn run(task: Task) -> Result<()> {
         Task::Test { stage } => test::command(&workspace, &setup::setup(&workspace)?, stage),
         Task::Check { stage, bless } => check::command(&workspace, &setup::setup(&workspace)?, stage, bless),
         Task::Bench { bench } => bench::command(&workspace, &setup::setup(&workspace)?, bench),
-        Task::Trigger(options) => trigger::command(&workspace, &options),
+        Task::Trigger(options) => trigger::command(&workspace, &setup::setup(&workspace)?, &options),
         Task::Simulate { arguments } => simulate::command(&setup::setup(&workspace)?, &arguments),
         Task::Build { sizes } => build::command(&workspace, &setup::setup(&workspace)?, sizes),
     }
