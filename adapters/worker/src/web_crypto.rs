@@ -3,6 +3,7 @@
 //! verdict counts only when every question that it took had its answer.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use swarm_verify::public_key::{Check, Scheme, Verifier};
 use wasm_bindgen::JsValue;
@@ -21,7 +22,8 @@ const ROUNDS_MAX: usize = 12;
 struct Asked {
     scheme: Scheme,
     key: Vec<u8>,
-    message: Vec<u8>,
+    /// Shared among questions: a large body may come with many signatures, and is kept once.
+    message: Rc<[u8]>,
     signature: Vec<u8>,
     answer: Option<bool>,
 }
@@ -36,10 +38,12 @@ impl Verifier for WebCrypto {
         if let Some(known) = asked.iter().find(|asked| asked.check() == *check) {
             return known.answer.unwrap_or(false);
         }
+        let same = asked.iter().find(|asked| *asked.message == *check.message);
+        let message = same.map_or_else(|| check.message.into(), |asked| Rc::clone(&asked.message));
         asked.push(Asked {
             scheme: check.scheme,
             key: check.key.to_vec(),
-            message: check.message.to_vec(),
+            message,
             signature: check.signature.to_vec(),
             answer: None,
         });
