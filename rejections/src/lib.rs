@@ -8,7 +8,7 @@ mod keeping;
 
 use serde_json::json;
 use swarm_cloudflare::log::Log;
-use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, js};
+use swarm_cloudflare::{Bindings, Misconfigured, SystemClock, caller, js};
 use swarm_domain::ports::Clock;
 use swarm_domain::rejected::RejectedRequest;
 use wasm_bindgen::JsValue;
@@ -33,9 +33,7 @@ extern "C" {
 /// counted only.
 #[wasm_bindgen(this)]
 pub async fn report(this: Entrypoint, request: String, body: JsValue) -> Result<JsValue, JsValue> {
-    if js::text(&this.ctx().props(), "caller").is_none_or(|caller| caller.is_empty()) {
-        return Err(js::error("the service binding does not say who calls: give it props { caller }"));
-    }
+    caller::require(&this.ctx())?;
     let request =
         RejectedRequest::from_json(request.as_bytes()).map_err(|error| js::error(&error.to_string()))?;
     let bindings = Bindings::new(this.env());

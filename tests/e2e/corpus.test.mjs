@@ -55,6 +55,32 @@ for (const provider of providers) {
   });
 }
 
+/** Whose signature covers nothing of the body, so that a body which makes an event is one. */
+const COVERS_NO_BODY = ["gitlab", "google_pubsub", "microsoft_graph", "postmark"];
+
+const BAD_BODIES = {
+  empty: Buffer.from(""),
+  "not UTF-8": Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x7d]),
+  "not JSON": Buffer.from("{not JSON"),
+  "another shape": Buffer.from("[[[7]]]"),
+  "10,000 deep": Buffer.from("[".repeat(10_000) + "]".repeat(10_000)),
+  "claims to be gzip": Buffer.from([0x1f, 0x8b, 8, 0]),
+};
+
+test("a body that is none is refused by every provider, and harms nobody", async () => {
+  for (const provider of providers) {
+    const lines = readFileSync(resolve(CORPUS, `${provider}.jsonl`), "utf8").split("\n").filter(Boolean);
+    const good = lines.map((line) => JSON.parse(line)).find((one) => one.expect === "accept" && one.method === "POST" && one.expect_events?.length);
+    for (const [what, body] of Object.entries(BAD_BODIES)) {
+      const headers = { ...good.headers, "content-encoding": what.includes("gzip") ? "gzip" : "identity" };
+      const { status } = await send({ ...good, headers, body_base64: body.toString("base64") });
+      const isRefused = [400, 401, 415].includes(status);
+      assert.ok(isRefused || (COVERS_NO_BODY.includes(provider) && status < 300), `${provider}: ${what}: ${status}`);
+    }
+    await assertAccepted(good, await send(good));
+  }
+});
+
 /** What is decided of the cases that the SDKs leave open, from the provider's page. */
 function decisions(provider) {
   const page = readFileSync(resolve(ROOT, `adapters/providers/${provider}.md`), "utf8");

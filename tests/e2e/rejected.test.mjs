@@ -23,8 +23,13 @@ before(async () => {
   mended.vars.STRIPE_TOLERANCE_SECONDS = "2";
   const cutOff = { ...config("adapter"), name: "test-cut-off-adapter" };
   cutOff.services = cutOff.services.filter(({ binding }) => binding !== "EVENT_PLATFORM");
+  // A deployment that keeps nothing.
+  const forgetful = { ...config("rejections"), name: "test-forgetful" };
+  forgetful.vars.REJECTED_PER_MINUTE = "0";
+  const toForgetful = { ...config("adapter"), name: "test-to-forgetful" };
+  toForgetful.services.find(({ binding }) => binding === "REJECTIONS").service = "test-forgetful";
   stack = await startStack({
-    extra: ["cockpit", mended, cutOff],
+    extra: ["cockpit", "keeper", mended, cutOff, forgetful, toForgetful],
     change: {
       adapter: (worker) => (worker.vars.STRIPE_WEBHOOK_SECRET = WRONG),
       rejections: (worker) => (worker.vars.REJECTED_PER_MINUTE = String(PER_MINUTE)),
@@ -145,6 +150,26 @@ async function mismatches() {
   const { rejections } = (await ada.get("/rejections")).body;
   return rejections.find(({ reason }) => reason === "signature_mismatch")?.count ?? 0;
 }
+
+test("keeping can be switched off, and counting goes on", async () => {
+  const before = await mismatches();
+  const url = "http://hooks.localhost/webhook/stripe/unkept";
+  const init = signedPost(invoicePaid("evt_unkept"), { secret: "whsec_guessed" });
+  assert.equal((await stack.server.getWorker("test-to-forgetful").fetch(url, init)).status, 401);
+  await until("the count", mismatches, (count) => count > before, 30_000);
+  assert.deepEqual(await kept("&tenant=unkept"), []);
+});
+
+test("the keeper forgets requests after their days, and only those", async () => {
+  const keeper = stack.server.getWorker("swarm-keeper");
+  const { REJECTED } = await keeper.getEnv();
+  const daysAgo = (days) => String(9_999_999_999_999 - (Date.now() - days * 86_400_000));
+  const keys = [6, 8].map((days) => `${daysAgo(days)}-test.github.signature_mismatch.forgotten`);
+  for (const key of keys) await REJECTED.put(key, "{}\n");
+  await keeper.scheduled({ cron: "17 3 * * *" });
+  const left = await kept("&tenant=forgotten");
+  assert.deepEqual(left.map(({ rejectedId }) => rejectedId), [keys[0].split(".")[0]]);
+});
 
 test("only who may operate has requests verified again, and nonsense is refused by name", async () => {
   const bob = new Cockpit(ada.worker, TOKENS.bob.token);

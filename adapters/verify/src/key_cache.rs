@@ -29,9 +29,22 @@ pub enum Known {
 #[derive(Debug)]
 struct Entry {
     source: KeySource,
-    fetched_at_ms: i64,
-    /// `None` where there was none.
-    key: Option<String>,
+    /// When it was asked for last.
+    asked_at_ms: i64,
+    /// The key and when it was there; `None` where there never was one.
+    key: Option<(String, i64)>,
+}
+
+impl Entry {
+    /// The key, unless it was seen so long ago that it may have been withdrawn since.
+    fn valid_key(&self, now_ms: i64) -> Option<&str> {
+        let (key, seen_at_ms) = self.key.as_ref()?;
+        (now_ms < seen_at_ms + KEEP_MS).then_some(key)
+    }
+
+    fn was_asked_for_lately(&self, now_ms: i64) -> bool {
+        now_ms < self.asked_at_ms + MISSING_MS
+    }
 }
 
 /// The keys of one instance.
@@ -45,13 +58,13 @@ pub struct KeyCache {
 impl KeyCache {
     /// What is known of a key now. `Unknown` counts as a fetch.
     pub fn look(&mut self, source: &KeySource, now_ms: i64) -> Known {
-        self.entries.retain(|entry| entry.key.is_some() || now_ms < entry.fetched_at_ms + MISSING_MS);
+        self.entries.retain(|entry| entry.key.is_some() || entry.was_asked_for_lately(now_ms));
         if let Some(entry) = self.entries.iter().find(|entry| entry.source == *source) {
-            return match &entry.key {
-                None => Known::Missing,
-                Some(key) if now_ms < entry.fetched_at_ms + KEEP_MS => Known::Key(key.clone()),
-                // It was good once, so nobody has made it up.
-                Some(_) => Known::Unknown,
+            return match entry.valid_key(now_ms) {
+                Some(key) => Known::Key(key.to_owned()),
+                None if entry.was_asked_for_lately(now_ms) => Known::Missing,
+                // It was there once, so nobody has made it up.
+                None => Known::Unknown,
             };
         }
         if self.may_fetch(now_ms) { Known::Unknown } else { Known::Missing }
@@ -61,24 +74,24 @@ impl KeyCache {
     #[must_use]
     pub fn is_old(&self, source: &KeySource, now_ms: i64) -> bool {
         let entry = self.entries.iter().find(|entry| entry.source == *source);
-        entry.is_none_or(|entry| now_ms >= entry.fetched_at_ms + MISSING_MS)
+        entry.is_none_or(|entry| !entry.was_asked_for_lately(now_ms))
     }
 
-    /// Takes note of what a fetch has brought. Only a key displaces a key, and it is the oldest that goes.
+    /// Takes note of what a fetch has brought. A fetch in vain leaves a key as old as it was: it may be the network, and it may
+    /// be that the provider has withdrawn it. Only a key displaces a key, and it is the one seen longest ago that goes.
     pub fn note(&mut self, source: &KeySource, key: Option<String>, now_ms: i64) {
-        let is_found = key.is_some();
+        let key = key.map(|key| (key, now_ms));
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.source == *source) {
-            // A key that cannot be had at the moment is still the one that was there.
+            entry.asked_at_ms = now_ms;
             entry.key = key.or_else(|| entry.key.take());
-            entry.fetched_at_ms = now_ms;
             return;
         }
-        let kept = self.entries.iter().filter(|entry| entry.key.is_some());
-        if is_found && kept.clone().count() >= KEPT_MAX {
-            let oldest = kept.map(|entry| entry.fetched_at_ms).min().unwrap_or(now_ms);
-            self.entries.retain(|entry| entry.key.is_none() || entry.fetched_at_ms > oldest);
+        let seen = |entry: &Entry| entry.key.as_ref().map(|(_, seen_at_ms)| *seen_at_ms);
+        if key.is_some() && self.entries.iter().filter_map(seen).count() >= KEPT_MAX {
+            let oldest = self.entries.iter().filter_map(seen).min();
+            self.entries.retain(|entry| seen(entry).is_none() || seen(entry) > oldest);
         }
-        self.entries.push(Entry { source: source.clone(), fetched_at_ms: now_ms, key });
+        self.entries.push(Entry { source: source.clone(), asked_at_ms: now_ms, key });
     }
 
     fn may_fetch(&mut self, now_ms: i64) -> bool {
@@ -145,11 +158,27 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_of_the_provider_does_not_forget_its_key() {
+    fn a_refresh_in_vain_leaves_the_key_as_old_as_it_was() {
         let mut cache = KeyCache::default();
         cache.note(&source(1), key("k"), NOW);
-        cache.note(&source(1), None, NOW + KEEP_MS);
-        assert_eq!(cache.look(&source(1), NOW + KEEP_MS + 1), Known::Key("k".to_owned()));
+        cache.note(&source(1), None, NOW + KEEP_MS / 2);
+        assert_eq!(cache.look(&source(1), NOW + KEEP_MS - 1), Known::Key("k".to_owned()));
+        assert_eq!(cache.look(&source(1), NOW + KEEP_MS), Known::Unknown);
+    }
+
+    #[test]
+    fn a_key_that_was_withdrawn_does_not_count_longer_than_an_hour() {
+        let mut cache = KeyCache::default();
+        cache.note(&source(1), key("k"), NOW);
+        let mut now = NOW + KEEP_MS;
+        for _ in 0..100 {
+            assert_eq!(cache.look(&source(1), now), Known::Unknown, "once a minute it is asked for");
+            cache.note(&source(1), None, now);
+            assert_eq!(cache.look(&source(1), now + MISSING_MS - 1), Known::Missing);
+            now += MISSING_MS;
+        }
+        cache.note(&source(1), key("k2"), now);
+        assert_eq!(cache.look(&source(1), now), Known::Key("k2".to_owned()));
     }
 
     #[test]

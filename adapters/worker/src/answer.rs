@@ -81,11 +81,6 @@ struct Receipts<'a> {
 /// The HTTP answer to events that the core has answered for. The worst receipt decides; a retry of the request then finds
 /// the others to be duplicates. If all are recorded, a provider that wants an answer of its own gets it.
 pub fn receipts(receipts: &[Receipt], wanted: Option<&Answer>) -> Result<Response, JsValue> {
-    for receipt in receipts {
-        if let Receipt::Refused(refused) = receipt {
-            LOG.error("the core refused an event", json!({ "code": refused.code, "error": refused.message }));
-        }
-    }
     let worst = receipts.iter().map(status).max_by_key(|status| severity(*status)).unwrap_or(200);
     match worst {
         200 | 202 => match wanted {

@@ -2,7 +2,7 @@
 //! the moment at which it arrived. No HTTP request gets here.
 
 use swarm_client::Receipt;
-use swarm_cloudflare::{Bindings, js};
+use swarm_cloudflare::{Bindings, caller, js};
 use swarm_domain::rejected::{RejectedRequest, Verdict};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -26,9 +26,7 @@ extern "C" {
 /// `Verdict`. If it passes, its events are published.
 #[wasm_bindgen(this)]
 pub async fn reverify(this: Entrypoint, request: String, body: Vec<u8>) -> Result<String, JsValue> {
-    if js::text(&this.ctx().props(), "caller").is_none_or(|caller| caller.is_empty()) {
-        return Err(js::error("the service binding does not say who calls: give it props { caller }"));
-    }
+    caller::require(&this.ctx())?;
     let request =
         RejectedRequest::from_json(request.as_bytes()).map_err(|error| js::error(&error.to_string()))?;
     let verdict = verdict(&again(request, body, &this.env()).await);

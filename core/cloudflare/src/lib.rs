@@ -7,6 +7,7 @@
 pub mod bindings;
 pub mod blobs;
 pub mod body;
+pub mod caller;
 pub mod clock;
 pub mod cron;
 pub mod d1;

@@ -166,11 +166,11 @@ fn read_form<'a>(form: &Form<'_>, signed: &str) -> VerifiedEvent<'a> {
 /// The events of a JSON body: one, or a list of them as Event Streams sends.
 fn read_items(body: &[u8]) -> Result<Vec<VerifiedEvent<'_>>, Rejection> {
     let text = json_text(body)?;
-    let items = if text.starts_with('[') { items(text)? } else { vec![text] };
-    if !text.starts_with('[') {
-        Fields::read(text, ITEM_FIELDS)?;
+    if text.starts_with('[') {
+        return Ok(items(text)?.into_iter().map(read_item).collect());
     }
-    Ok(items.into_iter().map(read_item).collect())
+    Fields::read(text, ITEM_FIELDS)?;
+    Ok(vec![read_item(text)])
 }
 
 fn read_item(item: &str) -> VerifiedEvent<'_> {
