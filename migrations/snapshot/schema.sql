@@ -86,7 +86,7 @@ CREATE TABLE event_dispatches (
   replay_of     TEXT,                       -- the incident or delivery that an operator had repeated
   last_error    TEXT,
   created_at    TEXT NOT NULL,
-  updated_at    TEXT NOT NULL,
+  updated_at    TEXT NOT NULL, history TEXT CHECK (history IS NULL OR json_valid(history)),
   PRIMARY KEY (tenant_id, event_id, topic),
   FOREIGN KEY (tenant_id, event_id) REFERENCES event_ledger (tenant_id, event_id),
   -- A dead letter is looked at again until its incident exists, in case the letter itself gets lost.

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::history::{Happening, sql_failed, sql_released};
 use crate::incident::{IncidentEvent, incident_id, sql_incident_after, sql_incident_before};
 use crate::ledger::{DispatchKey, batch_with_retry, json_rows, outcome};
 use crate::limits::{ARCHIVE_DEADLINE_MS, HANDLE_LEASE_MS, HANDLE_STARTS_MAX};
@@ -79,12 +80,16 @@ pub static RESOLVE_INCIDENTS: LazyLock<String> = LazyLock::new(|| {
 
 /// Gives leases back, with the error that the next attempt should know of. A handler that has ended is no longer suspect; one
 /// that was not even started leaves the count as it was.
-pub const RELEASE_LEASES: &str = "
-    UPDATE event_dispatches SET lease = NULL, lease_holder = NULL, last_error = k.value ->> 'error', updated_at = ?3,
-           starts = iif(k.value ->> 'handled', 0, starts - 1)
-      FROM json_each(?1) k
-     WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id' AND topic = k.value ->> 'topic'
-       AND lease_holder = ?2";
+pub static RELEASE_LEASES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE event_dispatches SET lease = NULL, lease_holder = NULL, last_error = k.value ->> 'error', updated_at = ?3,
+                starts = iif(k.value ->> 'handled', 0, starts - 1), history = {history}
+           FROM json_each(?1) k
+          WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id'
+            AND topic = k.value ->> 'topic' AND lease_holder = ?2",
+        history = sql_released("k.value ->> 'handled'", "?3", "k.value ->> 'error'"),
+    )
+});
 
 /// Marks messages that have gone to the dead-letter queue: those that this run owned, and those that nobody may own any more.
 /// Each is due again in case its letter gets lost; the archiver takes that back.
@@ -92,12 +97,13 @@ pub static MARK_DEAD_LETTERED: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE event_dispatches
             SET status = {after}, next_retry_at = ?4, claimed_by = NULL, lease = NULL, lease_holder = NULL, starts = 0,
-                last_error = k.value ->> 'error', updated_at = ?3
+                last_error = k.value ->> 'error', history = {history}, updated_at = ?3
            FROM json_each(?1) k
           WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id'
             AND topic = k.value ->> 'topic' AND replays = k.value ->> 'replay' AND status IN ({before})
             AND (lease_holder = ?2 OR (lease <= ?3 AND starts >= {HANDLE_STARTS_MAX}))",
         after = sql_state_after(DispatchEvent::DeadLetter),
+        history = sql_failed(Happening::DeadLettered, "?3", "k.value ->> 'error'"),
         before = sql_states_before(DispatchEvent::DeadLetter),
     )
 });
@@ -264,7 +270,7 @@ pub async fn settle<S: Sql>(
     }
     if !released.is_empty() {
         let values = vec![json_rows(&released)?.into(), holder.into(), now.into()];
-        statements.push(Statement::new(RELEASE_LEASES, values));
+        statements.push(Statement::new(&RELEASE_LEASES, values));
     }
     if !dead.is_empty() {
         let archived_by = now.plus_ms(ARCHIVE_DEADLINE_MS);

@@ -10,6 +10,8 @@ pub mod archive;
 pub mod caller;
 pub mod claim;
 pub mod event;
+pub mod events;
+pub mod history;
 pub mod identity;
 pub mod ids;
 pub mod inbox;

@@ -37,6 +37,10 @@ pub const SEND_LEASE_MS: i64 = 120_000;
 pub const HANDLE_LEASE_MS: i64 = 16 * 60_000;
 /// How often a handler may be started for a message without ever coming to an end.
 pub const HANDLE_STARTS_MAX: u32 = 3;
+/// What a dispatch's history keeps at most, in entries.
+pub const HISTORY_ENTRIES_MAX: usize = 50;
+/// How much of an error it keeps, in characters.
+pub const HISTORY_ERROR_CHARS_MAX: usize = 500;
 /// How much of a failure's stack is kept, in bytes.
 pub const STACK_BYTES_MAX: usize = 4_000;
 /// How long outcomes of sends wait in the isolate before they are written together. Most events are delivered by then, and
@@ -85,6 +89,12 @@ pub const SUBREQUESTS_MAX: i64 = 10_000;
 /// How much of an error's text is kept, in bytes.
 pub const ERROR_BYTES_MAX: usize = 2_000;
 
+/// Events on one page of a list.
+pub const EVENT_PAGE_MAX: usize = 200;
+/// Events of a shard that one page looks at.
+pub const EVENTS_LOOKED_AT_MAX: usize = 5_000;
+/// How far the times of events may be out of the order in which they were recorded.
+pub const EVENTS_CLOCK_SKEW_MS: i64 = 5 * 60_000;
 /// Incidents on one page of a list.
 pub const INCIDENT_PAGE_MAX: usize = 200;
 /// Entries of its log that an incident is shown with.

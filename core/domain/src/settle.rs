@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use crate::claim::Claimed;
+use crate::history::{Happening, sql_failed};
 use crate::ledger::{DispatchKey, Ledger, batch_with_retry, json_rows};
 use crate::limits::{ERROR_BYTES_MAX, MARKS_PER_STATEMENT_MAX, SEND_ATTEMPTS_MAX, SEND_RETRY_BASE_MS};
 use crate::ports::{SendError, Sql, SqlError, Statement};
@@ -67,11 +68,13 @@ pub static MARK_ENQUEUED: LazyLock<String> = LazyLock::new(|| {
 pub static MARK_FAILED: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE event_dispatches SET status = {after}, next_retry_at = k.value ->> 'next_retry_at',
-                attempts = attempts + 1, claimed_by = NULL, last_error = k.value ->> 'error', updated_at = ?2
+                attempts = attempts + 1, claimed_by = NULL, last_error = k.value ->> 'error', history = {history},
+                updated_at = ?2
            FROM json_each(?1) k
           WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id'
             AND topic = k.value ->> 'topic' AND claimed_by = k.value ->> 'claimed_by' AND status IN ({before})",
         after = sql_state_after(DispatchEvent::SendFailed),
+        history = sql_failed(Happening::SendFailed, "?2", "k.value ->> 'error'"),
         before = sql_states_before(DispatchEvent::SendFailed),
     )
 });

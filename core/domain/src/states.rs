@@ -126,7 +126,21 @@ pub fn sql_state_after_all(events: &[DispatchEvent]) -> String {
     format!("CASE status {} END", cases.collect::<Vec<_>>().join(" "))
 }
 
-/// Where an event as a whole stands, derived from its dispatches. The view `event_status` says the same in SQL.
+/// An expression for the state of the event in the row of this alias. The view would be computed for all events before one is
+/// picked out.
+pub fn sql_event_state(event: &str) -> String {
+    format!(
+        "(SELECT CASE WHEN count(*) = 0 THEN 'undelivered'
+                      WHEN sum(d.status IN ('dead_lettered', 'dlq_abandoned')) > 0 THEN 'dlq'
+                      WHEN sum(d.status = 'delivered') = count(*) THEN 'completed'
+                      WHEN sum(d.status = 'delivered') > 0 THEN 'processing'
+                      ELSE 'received' END
+            FROM event_dispatches d WHERE d.tenant_id = {event}.tenant_id AND d.event_id = {event}.event_id)"
+    )
+}
+
+/// Where an event as a whole stands, derived from its dispatches. [`sql_event_state`] and the view `event_status` say the same
+/// in SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventState {
@@ -143,6 +157,26 @@ pub enum EventState {
 }
 
 impl EventState {
+    /// Every state.
+    pub const ALL: [Self; 5] =
+        [Self::Received, Self::Processing, Self::Completed, Self::Dlq, Self::Undelivered];
+
+    /// The name under which it is shown.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Received => "received",
+            Self::Processing => "processing",
+            Self::Completed => "completed",
+            Self::Dlq => "dlq",
+            Self::Undelivered => "undelivered",
+        }
+    }
+
+    /// The state with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
     /// The state of an event with these dispatches.
     pub fn of(dispatches: &[DispatchState]) -> Self {
         let any = |of: fn(&DispatchState) -> bool| dispatches.iter().any(of);

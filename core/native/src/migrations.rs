@@ -6,6 +6,7 @@ pub const MIGRATIONS: &[(&str, &str)] = &[
     ("0002_billing_invoices.sql", include_str!("../../../migrations/0002_billing_invoices.sql")),
     ("0003_incidents.sql", include_str!("../../../migrations/0003_incidents.sql")),
     ("0004_rejections.sql", include_str!("../../../migrations/0004_rejections.sql")),
+    ("0005_history.sql", include_str!("../../../migrations/0005_history.sql")),
 ];
 
 #[cfg(test)]

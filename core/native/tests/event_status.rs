@@ -1,4 +1,4 @@
-//! The view `event_status` says of an event what `EventState::of` says, over all combinations of up to three dispatches.
+//! The view `event_status` and the expression of `sql_event_state` say of an event what `EventState::of` says, over all combinations of up to three dispatches.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -7,7 +7,7 @@ mod common;
 use common::run;
 use serde::Deserialize;
 use swarm_domain::ports::{Sql, Statement};
-use swarm_domain::states::{DispatchState, EventState};
+use swarm_domain::states::{DispatchState, EventState, sql_event_state};
 use swarm_native::{SqliteShard, block_on};
 
 /// All ways to give up to `count` topics a state.
@@ -39,19 +39,23 @@ fn insert(id: &str, states: &[DispatchState]) -> Vec<Statement> {
 }
 
 #[test]
-fn the_view_agrees_with_the_function() {
+fn the_view_and_the_expression_agree_with_the_function() {
     #[derive(Deserialize)]
     struct Row {
         status: EventState,
     }
     let shard = SqliteShard::migrated().unwrap();
+    let expression =
+        format!("SELECT {} AS status FROM event_ledger l WHERE l.event_id = ?1", sql_event_state("l"));
     let combinations = combinations(3);
     assert_eq!(combinations.len(), 1 + 6 + 36 + 216);
     for (at, states) in combinations.iter().enumerate() {
         let id = at.to_string();
         block_on(shard.batch(insert(&id, states))).unwrap();
-        let rows = run(&shard, "SELECT status FROM event_status WHERE event_id = ?1", vec![id.into()]);
-        let row: Row = serde_json::from_value(rows[0].clone()).unwrap();
-        assert_eq!((rows.len(), row.status), (1, EventState::of(states)), "{states:?}");
+        for sql in ["SELECT status FROM event_status WHERE event_id = ?1", expression.as_str()] {
+            let rows = run(&shard, sql.to_owned().leak(), vec![id.as_str().into()]);
+            let row: Row = serde_json::from_value(rows[0].clone()).unwrap();
+            assert_eq!((rows.len(), row.status), (1, EventState::of(states)), "{states:?}");
+        }
     }
 }

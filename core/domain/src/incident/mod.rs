@@ -24,4 +24,4 @@ pub use view::{READ_LOG, VIEW};
 pub(crate) use filter::{checked, moment, parse_topic};
 pub(crate) use list::{REST_OF_FILTER, lower_bound, rest_of_filter, walks};
 pub(crate) use operations::{Applied, find, in_every_shard};
-pub(crate) use record::{COLUMNS, rfc3339, rows_of_two};
+pub(crate) use record::{COLUMNS, rfc3339, rfc3339_if_any, rows_of_two};

@@ -111,7 +111,10 @@ pub(crate) fn rfc3339<S: Serializer>(moment: &Timestamp, serializer: S) -> Resul
     serializer.collect_str(&moment.rfc3339())
 }
 
-fn rfc3339_if_any<S: Serializer>(moment: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn rfc3339_if_any<S: Serializer>(
+    moment: &Option<Timestamp>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match moment {
         Some(moment) => rfc3339(moment, serializer),
         None => serializer.serialize_none(),

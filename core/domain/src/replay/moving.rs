@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
+use crate::history::sql_replayed;
 use crate::incident::{IncidentEvent, sql_incident_after, sql_incident_before};
 use crate::ledger::DispatchKey;
 use crate::states::{DispatchEvent, DispatchState};
@@ -107,10 +108,11 @@ impl Batch {
             "UPDATE event_dispatches
                 SET status = '{pending}', replays = replays + 1, attempts = 0, starts = 0, lease = NULL,
                     lease_holder = NULL, last_error = NULL, replay_of = {replay_of}, next_retry_at = ?2, claimed_by = ?3,
-                    updated_at = ?4
+                    history = {history}, updated_at = ?4
                FROM json_each(?1) k
               WHERE {key} AND event_dispatches.status IN ({at_rest}) AND {condition} AND {guard}",
             pending = DispatchState::Pending.name(),
+            history = sql_replayed("?4", replay_of),
             key = key_of("event_dispatches"),
             at_rest = sql_at_rest(),
             condition = condition.replace("{before}", &sql_incident_before(IncidentEvent::Replay)),

@@ -16,13 +16,13 @@ use crate::incident::{
     Filter, IncidentEvent, IncidentState, REST_OF_FILTER, incident_id, rest_of_filter, walks,
 };
 use crate::ledger::{DispatchKey, outcome};
-use crate::ports::{Outcome, SqlError, Statement, Value};
+use crate::ports::{Outcome, SQL_INTEGER_MAX, SqlError, Statement, Value};
 use crate::time::Timestamp;
 use crate::topic::Topic;
 
 /// Begins a replay in a shard.
 pub const OPEN_PROGRESS: &str = "
-    INSERT INTO replay_progress (replay_id, position, after_at) VALUES (?1, ?2, ?3)
+    INSERT INTO replay_progress (replay_id, position, after_at, after_seq) VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (replay_id) DO NOTHING";
 
 /// Reads how far a replay has come in a shard.
@@ -125,6 +125,8 @@ impl<'a> Walk<'a> {
             self.job.replay_id.as_str().into(),
             self.positions.first().copied().into(),
             self.since().into(),
+            // Events that came back from the archive stand below zero.
+            (-SQL_INTEGER_MAX).into(),
         ];
         Statement::new(OPEN_PROGRESS, values)
     }

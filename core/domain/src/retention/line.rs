@@ -49,6 +49,8 @@ pub(super) struct DispatchLine {
     pub replays: u32,
     pub replay_of: Option<String>,
     pub last_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_json: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

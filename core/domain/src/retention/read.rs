@@ -24,6 +24,7 @@ pub const READ_EVENTS: &str = r#"
 pub const READ_DISPATCHES: &str = r#"
     SELECT d.tenant_id, d.event_id, d.next_retry_at IS NOT NULL OR d.lease IS NOT NULL AS busy, d.topic, d.status, d.attempts,
            d.max_attempts AS "maxAttempts", d.starts, d.replays, d.replay_of AS "replayOf", d.last_error AS "lastError",
+           d.history AS "historyJson",
            d.created_at AS "createdAt", d.updated_at AS "updatedAt"
       FROM json_each(?1) k
       JOIN event_dispatches d ON d.tenant_id = k.value ->> 'tenant_id' AND d.event_id = k.value ->> 'event_id'"#;

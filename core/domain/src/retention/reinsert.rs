@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::{Deserialize, Serialize};
 
 use super::line::{DispatchLine, IncidentLine, Line};
+use crate::history::sql_replayed;
 use crate::incident::{IncidentEvent, incident_id_of, sql_incident_after, sql_incident_before};
 use crate::ledger::{batch_with_retry, json_rows, outcome};
 use crate::ports::{Sql, SqlError, Statement};
@@ -19,11 +20,13 @@ pub const READ_PRESENT: &str = "
       FROM json_each(?1) k
       JOIN event_ledger l ON l.tenant_id = k.value ->> 0 AND l.event_id = k.value ->> 1";
 
-/// Puts events in. The receipt tells a call which ones it has put in itself.
+/// Puts events in. The receipt tells a call which ones it has put in itself. They come before all that is there, as they did
+/// once: whoever follows the ledger must not take them for new ones.
 pub const INSERT_EVENTS: &str = "
-    INSERT INTO event_ledger (tenant_id, event_id, type, occurred_at, source, subject, context, payload, payload_ref,
+    INSERT INTO event_ledger (seq, tenant_id, event_id, type, occurred_at, source, subject, context, payload, payload_ref,
                               payload_hash, receipt, created_at)
-    SELECT value ->> 'tenantId', value ->> 'eventId', value ->> 'type', value ->> 'occurredAt', value ->> 'source',
+    SELECT (SELECT coalesce(min(seq), 1) FROM event_ledger) - json_array_length(?1) + key,
+           value ->> 'tenantId', value ->> 'eventId', value ->> 'type', value ->> 'occurredAt', value ->> 'source',
            value ->> 'subject', value ->> 'contextJson', value ->> 'payloadJson', value ->> 'payloadRef',
            value ->> 'payloadHash', ?2, value ->> 'createdAt'
       FROM json_each(?1)
@@ -33,10 +36,10 @@ pub const INSERT_EVENTS: &str = "
 /// Puts their dispatches in. They count as touched now, so that the next retention leaves the operator some time.
 pub const INSERT_DISPATCHES: &str = "
     INSERT INTO event_dispatches (tenant_id, event_id, topic, status, attempts, max_attempts, starts, replays, replay_of,
-                                  last_error, created_at, updated_at)
+                                  last_error, history, created_at, updated_at)
     SELECT l.tenant_id, l.event_id, k.value ->> 'topic', k.value ->> 'status', k.value ->> 'attempts',
            k.value ->> 'maxAttempts', k.value ->> 'starts', k.value ->> 'replays', k.value ->> 'replayOf',
-           k.value ->> 'lastError', k.value ->> 'createdAt', ?3
+           k.value ->> 'lastError', k.value ->> 'historyJson', k.value ->> 'createdAt', ?3
       FROM json_each(?1) k
       JOIN event_ledger l ON l.tenant_id = k.value ->> 'tenantId' AND l.event_id = k.value ->> 'eventId'
      WHERE +l.receipt = ?2
@@ -62,11 +65,13 @@ pub static REPEAT: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE event_dispatches
             SET status = {after}, replays = replays + 1, replay_of = ?2, attempts = 0, starts = 0, lease = NULL,
-                lease_holder = NULL, last_error = NULL, claimed_by = ?3, next_retry_at = ?4, updated_at = ?4
+                lease_holder = NULL, last_error = NULL, claimed_by = ?3, next_retry_at = ?4, history = {history},
+                updated_at = ?4
            FROM json_each(?1) k
           WHERE tenant_id = k.value ->> 'tenant_id' AND event_id = k.value ->> 'event_id' AND topic = k.value ->> 'topic'
             AND next_retry_at IS NULL AND status IN ({before}) AND replay_of IS NOT ?2",
         after = sql_state_after(DispatchEvent::Replay),
+        history = sql_replayed("?4", "?2"),
         before = sql_states_before(DispatchEvent::Replay),
     )
 });

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use super::due::Due;
+use crate::history::{Happening, sql_failed, sql_sent};
 use crate::incident::{Kind, Report, incident_id_of, report};
 use crate::ledger::json_rows;
 use crate::limits::REPORTS_PER_STATEMENT_MAX;
@@ -28,10 +29,12 @@ const AS_READ: &str = "tenant_id = k.value ->> 'tenant_id' AND event_id = k.valu
 /// Marks dispatches that their queue has taken. The next look is the in-transit watchdog's.
 pub static MARK_SENT: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "UPDATE event_dispatches SET status = {after}, next_retry_at = ?3, claimed_by = NULL, updated_at = ?2
+        "UPDATE event_dispatches SET status = {after}, next_retry_at = ?3, claimed_by = NULL, history = {history},
+                updated_at = ?2
            FROM json_each(?1) k
           WHERE {AS_READ} AND status IN ({before})",
         after = sql_state_after_all(&SENT),
+        history = sql_sent("?2"),
         before = sql_states_before_all(&SENT),
     )
 });
@@ -40,10 +43,11 @@ pub static MARK_SENT: LazyLock<String> = LazyLock::new(|| {
 pub static MARK_FAILED: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE event_dispatches SET status = {after}, next_retry_at = k.value ->> 'retry_at', attempts = attempts + 1,
-                claimed_by = NULL, last_error = k.value ->> 'error', updated_at = ?2
+                claimed_by = NULL, last_error = k.value ->> 'error', history = {history}, updated_at = ?2
            FROM json_each(?1) k
           WHERE {AS_READ} AND status IN ({before})",
         after = sql_state_after_all(&FAILED),
+        history = sql_failed(Happening::SendFailed, "?2", "k.value ->> 'error'"),
         before = sql_states_before_all(&FAILED),
     )
 });
@@ -52,10 +56,12 @@ pub static MARK_FAILED: LazyLock<String> = LazyLock::new(|| {
 pub static ABANDON: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE event_dispatches SET status = {after}, next_retry_at = NULL, attempts = attempts + (k.value ->> 'sends'),
-                claimed_by = NULL, lease = NULL, lease_holder = NULL, last_error = k.value ->> 'error', updated_at = ?2
+                claimed_by = NULL, lease = NULL, lease_holder = NULL, last_error = k.value ->> 'error',
+                history = {history}, updated_at = ?2
            FROM json_each(?1) k
           WHERE {AS_READ} AND status IN ({before}) AND (lease IS NULL OR lease <= ?2)",
         after = sql_state_after_all(&ABANDONED),
+        history = sql_failed(Happening::Abandoned, "?2", "k.value ->> 'error'"),
         before = sql_states_before_all(&ABANDONED),
     )
 });

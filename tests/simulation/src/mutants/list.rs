@@ -95,7 +95,7 @@ fn settling() -> Vec<Mutant> {
             "ELSE status END",
             &[changes::EFFECTS, changes::DELIVERED],
         ),
-        skip("leases are not released", lease::RELEASE_LEASES, &[handling::RELEASED]),
+        skip("leases are not released", &lease::RELEASE_LEASES, &[handling::RELEASED]),
         skip("a delivered replay leaves its incident open", &lease::RESOLVE_INCIDENTS, &[incidents::AGREE]),
         rewrite(
             "a dead letter is not looked at again",
