@@ -1,5 +1,6 @@
 //! The cockpit's API over HTTP: requests with the token, answers as values or as failures.
 
+mod events;
 mod incidents;
 mod page;
 mod record;
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use ureq::http::Response;
 use ureq::{Agent, Body};
 
+pub use self::events::{Dispatch, Event, EventDetails, Followed};
 pub use self::incidents::{Details, Incident};
 pub use self::page::Page;
 pub use self::record::Record;
@@ -63,6 +65,11 @@ impl Api {
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Failure> {
+        self.parsed(&self.get_bytes(path, query)?)
+    }
+
+    /// An answer as it came.
+    fn get_bytes(&self, path: &str, query: &[(&str, String)]) -> Result<Vec<u8>, Failure> {
         let query = query.iter().map(|(name, value)| (*name, value.as_str()));
         let request = self.agent.get(self.address(path)).query_pairs(query);
         self.read(request.header("authorization", &self.authorization).call())
@@ -72,14 +79,14 @@ impl Api {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::unexpected(format!("could not write the request: {error}")))?;
         let request = self.agent.post(self.address(path)).header("content-type", "application/json");
-        self.read(request.header("authorization", &self.authorization).send(&body))
+        self.parsed(&self.read(request.header("authorization", &self.authorization).send(&body))?)
     }
 
     fn address(&self, path: &str) -> String {
         format!("{}/api/v1/{path}", self.target.url)
     }
 
-    fn read<T: DeserializeOwned>(&self, outcome: Result<Response<Body>, ureq::Error>) -> Result<T, Failure> {
+    fn read(&self, outcome: Result<Response<Body>, ureq::Error>) -> Result<Vec<u8>, Failure> {
         let lost = |error: ureq::Error| unreachable(&self.target, &error);
         let mut response = outcome.map_err(lost)?;
         let status = response.status();
@@ -87,6 +94,10 @@ impl Api {
         if !status.is_success() {
             return Err(refusal(&self.target, status.as_u16(), &body));
         }
-        serde_json::from_slice(&body).map_err(|error| not_the_api(&self.target, &error.to_string()))
+        Ok(body)
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, Failure> {
+        serde_json::from_slice(body).map_err(|error| not_the_api(&self.target, &error.to_string()))
     }
 }

@@ -7,8 +7,11 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::commands::completion::Completion;
 use crate::commands::dlq::Dlq;
+use crate::commands::events::Events;
+use crate::commands::listen::Listen;
 use crate::commands::rejected::Rejected;
 use crate::commands::replays::Replays;
+use crate::commands::tail::Tail;
 use crate::commands::trigger::Trigger;
 
 const AFTER_HELP: &str = "\
@@ -65,6 +68,13 @@ pub enum Command {
     /// Dead letters: incidents of events that failed for good.
     #[command(subcommand)]
     Dlq(Dlq),
+    /// Events: everything that was recorded, and where it went.
+    #[command(subcommand)]
+    Events(Events),
+    /// Show events as they arrive.
+    Tail(Tail),
+    /// Forward events to a server on this machine as they arrive.
+    Listen(Listen),
     /// Webhook requests that did not pass: which, why, and verifying them again.
     #[command(subcommand)]
     Rejected(Rejected),

@@ -24,7 +24,9 @@ pub fn take_over() -> Result<(), Failure> {
         if let Some(progress) = &words.progress {
             progress.stop();
         }
-        notes::note(&words.text);
+        if !words.text.is_empty() {
+            notes::note(&words.text);
+        }
         process::exit(EXIT_INTERRUPTED);
     })
     .map_err(|error| Failure::unexpected(format!("could not take over Ctrl-C: {error}")))

@@ -6,6 +6,7 @@ mod arguments;
 mod commands;
 mod confirm;
 mod failure;
+mod following;
 mod interrupt;
 mod job;
 mod listing;

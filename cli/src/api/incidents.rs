@@ -88,6 +88,7 @@ impl Api {
             ("status", &status),
             ("tenant", &filter.tenant),
             ("topic", &filter.topic),
+            ("event", &filter.event),
             ("type", &filter.r#type),
             ("error", &filter.error),
             ("since", &filter.since),

@@ -10,7 +10,7 @@ use super::Record;
 #[serde(rename_all = "camelCase", bound = "T: DeserializeOwned")]
 pub struct Page<T> {
     /// The entries.
-    #[serde(alias = "incidents", alias = "rejected")]
+    #[serde(alias = "events", alias = "incidents", alias = "rejected")]
     pub entries: Vec<Record<T>>,
     /// Where the next page begins, if there is one.
     pub next_cursor: Option<String>,

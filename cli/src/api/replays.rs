@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 use swarm_domain::incident::FilterInput;
+use swarm_domain::replay::Of;
 
 use super::{Api, Record};
 use crate::failure::Failure;
@@ -12,8 +13,13 @@ use crate::failure::Failure;
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplayOfMany {
-    /// The incidents that match this.
+    /// Whether incidents or events.
+    pub of: Of,
+    /// Those that match this.
     pub filter: FilterInput,
+    /// Where events go; an incident has its own topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics: Option<Vec<String>>,
     /// Whether an empty filter is meant.
     #[serde(skip_serializing_if = "is_false")]
     pub all: bool,
@@ -25,7 +31,6 @@ pub struct ReplayOfMany {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
-    of: &'static str,
     #[serde(flatten)]
     replay: &'a ReplayOfMany,
     #[serde(skip_serializing_if = "is_false")]
@@ -88,15 +93,14 @@ struct List {
 }
 
 impl Api {
-    /// How many incidents a replay would concern.
+    /// How many sends a replay would be.
     pub fn count(&self, replay: &ReplayOfMany) -> Result<u64, Failure> {
-        let request = Request { of: "incidents", replay, dry_run: true };
-        self.post::<Count>("replays", &request).map(|answer| answer.count)
+        self.post::<Count>("replays", &Request { replay, dry_run: true }).map(|answer| answer.count)
     }
 
     /// Creates a replay.
     pub fn create_replay(&self, replay: &ReplayOfMany) -> Result<Record<Replay>, Failure> {
-        self.post("replays", &Request { of: "incidents", replay, dry_run: false })
+        self.post("replays", &Request { replay, dry_run: false })
     }
 
     /// The latest replays.

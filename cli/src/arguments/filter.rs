@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 use swarm_domain::incident::{Filter, FilterInput};
 use swarm_domain::time::Timestamp;
 
-use super::values::moment;
+use super::values::{event_id, moment};
 use crate::failure::Failure;
 
 /// Which incidents are meant, apart from their states.
@@ -17,6 +17,9 @@ pub struct FilterArguments {
     /// Only of this topic, such as billing.events.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     topic: Option<String>,
+    /// Only of the event that has this id.
+    #[arg(long, value_name = "EVENT_ID", value_parser = event_id)]
+    event: Option<String>,
     /// Only of events of this type, such as billing.invoice.paid.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     r#type: Option<String>,
@@ -37,6 +40,7 @@ impl FilterArguments {
         let input = FilterInput {
             tenant: self.tenant,
             topic: self.topic,
+            event: self.event,
             r#type: self.r#type,
             error: self.error,
             since: self.since.map(Timestamp::rfc3339),
@@ -55,6 +59,7 @@ pub fn in_words(filter: &FilterInput) -> String {
         ("", &status),
         ("tenant ", &filter.tenant),
         ("topic ", &filter.topic),
+        ("event ", &filter.event),
         ("type ", &filter.r#type),
         ("error ", &filter.error),
         ("since ", &filter.since),

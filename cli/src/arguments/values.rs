@@ -1,7 +1,10 @@
 //! Values of arguments, checked before anything is asked of the gateway.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use swarm_domain::event::is_event_id;
 use swarm_domain::incident::{IncidentEvent, IncidentState};
+use swarm_domain::limits::EVENT_ID_CHARS_MAX;
+use swarm_domain::states::EventState;
 use swarm_domain::time::Timestamp;
 
 use crate::output::times;
@@ -21,6 +24,14 @@ pub fn id(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// The id of an event, which its producer has chosen.
+pub fn event_id(text: &str) -> Result<String, String> {
+    if is_event_id(text) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("an event's id has 1 to {EVENT_ID_CHARS_MAX} printable ASCII characters and no spaces"))
+}
+
 /// A time.
 pub fn moment(text: &str) -> Result<Timestamp, String> {
     times::parse(text, now())
@@ -29,6 +40,11 @@ pub fn moment(text: &str) -> Result<Timestamp, String> {
 /// The name of a state.
 pub fn state() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(IncidentState::ALL.map(IncidentState::name))
+}
+
+/// The name of a state of events.
+pub fn event_state() -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(EventState::ALL.map(EventState::name))
 }
 
 /// The name of a state that a replay may begin in.

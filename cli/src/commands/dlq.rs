@@ -2,7 +2,6 @@
 
 mod decide;
 mod list;
-mod many;
 mod replay;
 mod show;
 mod view;

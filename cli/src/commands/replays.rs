@@ -3,12 +3,13 @@
 mod cancel;
 mod follow;
 mod list;
+mod many;
 mod show;
 mod status;
 
 use clap::{Args, Subcommand};
 
-pub use self::show::show_one;
+pub use self::many::{Many, Pace};
 
 use crate::arguments::{Globals, values};
 use crate::failure::Failure;

@@ -10,8 +10,8 @@ use crate::call::Call;
 use crate::query::Query;
 use crate::refusal::Refusal;
 
-const PARAMETERS: [&str; 9] =
-    ["status", "tenant", "topic", "type", "error", "since", "until", "limit", "cursor"];
+const PARAMETERS: [&str; 10] =
+    ["status", "tenant", "topic", "event", "type", "error", "since", "until", "limit", "cursor"];
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,7 @@ pub async fn list(call: &Call<'_>) -> Result<Body, Refusal> {
     let filter = Filter::parse(FilterInput {
         tenant: query.text("tenant"),
         topic: query.text("topic"),
+        event: query.text("event"),
         r#type: query.text("type"),
         error: query.text("error"),
         since: query.text("since"),

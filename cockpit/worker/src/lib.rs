@@ -7,6 +7,7 @@ mod answer;
 mod archives;
 mod auth;
 mod call;
+mod events;
 mod incidents;
 mod query;
 mod refusal;
@@ -55,6 +56,10 @@ async fn serve(request: &Request, bindings: &Bindings) -> Result<Body, Refusal> 
     let call = &Call::new(request, query, operator, bindings)?;
     match route {
         Route::Whoami => body(operator),
+        Route::ListEvents => events::list(call).await,
+        Route::FollowEvents => events::follow(call).await,
+        Route::ViewEvent => events::view(call).await,
+        Route::ReadPayload => events::payload(call, bindings).await,
         Route::ListIncidents => incidents::list(call).await,
         Route::ViewIncident(id) => incidents::view(call, id).await,
         Route::TriageIncident(id) => incidents::triage(call, id).await,

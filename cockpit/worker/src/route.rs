@@ -11,6 +11,14 @@ const PREFIX: &str = "/api/v1/";
 pub enum Route<'a> {
     /// Who the token belongs to.
     Whoami,
+    /// A page of events.
+    ListEvents,
+    /// What was recorded since.
+    FollowEvents,
+    /// One event.
+    ViewEvent,
+    /// The payload of one.
+    ReadPayload,
     /// A page of incidents.
     ListIncidents,
     /// One incident.
@@ -52,6 +60,10 @@ impl<'a> Route<'a> {
         let parts: Vec<&str> = rest.split('/').collect();
         match parts.as_slice() {
             ["whoami"] => get(method, Self::Whoami),
+            ["events"] => get(method, Self::ListEvents),
+            ["events", "follow"] => get(method, Self::FollowEvents),
+            ["event"] => get(method, Self::ViewEvent),
+            ["event", "payload"] => get(method, Self::ReadPayload),
             ["incidents"] => get(method, Self::ListIncidents),
             ["incidents", id] => get(method, Self::ViewIncident(id)),
             ["incidents", id, "triage"] => post(method, Self::TriageIncident(id)),
@@ -77,7 +89,11 @@ impl<'a> Route<'a> {
     pub fn scope(self) -> Option<Scope> {
         match self {
             Self::Whoami => None,
-            Self::ListIncidents
+            Self::ListEvents
+            | Self::FollowEvents
+            | Self::ViewEvent
+            | Self::ReadPayload
+            | Self::ListIncidents
             | Self::ViewIncident(_)
             | Self::ListReplays
             | Self::ViewReplay(_)
@@ -118,6 +134,11 @@ mod tests {
     fn every_address() {
         for (method, path, expected) in [
             ("GET", "/api/v1/whoami", Ok(Route::Whoami)),
+            ("GET", "/api/v1/events", Ok(Route::ListEvents)),
+            ("GET", "/api/v1/events/follow", Ok(Route::FollowEvents)),
+            ("GET", "/api/v1/event", Ok(Route::ViewEvent)),
+            ("GET", "/api/v1/event/payload", Ok(Route::ReadPayload)),
+            ("GET", "/api/v1/events/evt_1", Err(Refusal::NoRoute)),
             ("GET", "/api/v1/incidents", Ok(Route::ListIncidents)),
             ("GET", "/api/v1/incidents/inc_1", Ok(Route::ViewIncident("inc_1"))),
             ("POST", "/api/v1/incidents/inc_1/triage", Ok(Route::TriageIncident("inc_1"))),

@@ -532,6 +532,8 @@ fn events_are_filtered() {
     for (filter, expected) in [
         (r#"{"tenant":"acme"}"#, 2),
         (r#"{"tenant":"nobody"}"#, 0),
+        (r#"{"tenant":"acme","event":"e1"}"#, 1),
+        (r#"{"tenant":"bolt","event":"e1"}"#, 0),
         (r#"{"type":"shop.order.paid"}"#, 2),
         (r#"{"topic":"audit.events"}"#, 2),
         (r#"{"topic":"audit.events","tenant":"bolt"}"#, 1),

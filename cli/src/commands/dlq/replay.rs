@@ -3,13 +3,13 @@
 
 use clap::Args;
 use swarm_domain::incident::FilterInput;
-use swarm_domain::limits::{REPLAY_RATE_PER_SECOND_DEFAULT, REPLAY_RATE_PER_SECOND_MAX};
+use swarm_domain::replay::Of;
 
 use super::decide::{Verb, each};
-use super::many::Many;
 use crate::api::ReplayOfMany;
 use crate::arguments::filter::FilterArguments;
 use crate::arguments::{Globals, values};
+use crate::commands::replays::{Many, Pace};
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -35,15 +35,8 @@ pub struct Replay {
     /// Every incident that is open or triaged.
     #[arg(long)]
     all: bool,
-    /// At most this many a second.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(REPLAY_RATE_PER_SECOND_MAX)))]
-    rate: Option<u32>,
-    /// Say how many it would be, and change nothing.
-    #[arg(long)]
-    dry_run: bool,
-    /// Do not ask.
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    pace: Pace,
 }
 
 impl Replay {
@@ -52,7 +45,7 @@ impl Replay {
         let filter = self.filter.with_states(self.status)?;
         let has_filter = filter != FilterInput::default();
         if !self.incidents.is_empty() {
-            if has_filter || self.all || self.rate.is_some() || self.dry_run {
+            if has_filter || self.all || self.pace.rate.is_some() || self.pace.dry_run {
                 return Err(Failure::usage(
                     "incident ids go with no filter, --all, --rate or --dry-run: leave those out to replay the incidents \
                      named, or leave the ids out to replay what the filter matches",
@@ -69,9 +62,9 @@ impl Replay {
                 "nothing says what to replay: give ids of incidents, or a filter such as --tenant or --topic, or --all",
             )),
             (_, all) => {
-                let wanted = ReplayOfMany { filter, all, rate_per_second: self.rate };
-                let rate = self.rate.unwrap_or(REPLAY_RATE_PER_SECOND_DEFAULT);
-                Many { wanted, rate, dry_run: self.dry_run, yes: self.yes }.run(globals)
+                let rate_per_second = self.pace.rate;
+                let wanted = ReplayOfMany { of: Of::Incidents, filter, topics: None, all, rate_per_second };
+                Many { wanted, pace: self.pace }.run(globals)
             }
         }
     }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::error::OperationError;
 use super::state::IncidentState;
-use crate::event::{is_event_type, is_tenant_id};
+use crate::event::{is_event_id, is_event_type, is_tenant_id};
 use crate::limits::{ERROR_BYTES_MAX, SHOWN_VALUE_CHARS_MAX};
 use crate::time::Timestamp;
 use crate::topic::Topic;
@@ -19,6 +19,9 @@ pub struct FilterInput {
     /// The topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
+    /// The event's id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<String>,
     /// The event's type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#type: Option<String>,
@@ -43,6 +46,8 @@ pub struct Filter {
     pub tenant: Option<String>,
     /// The topic.
     pub topic: Option<Topic>,
+    /// The event's id.
+    pub event_id: Option<String>,
     /// The event's type.
     pub event_type: Option<String>,
     /// A part of the error's text, whatever the case of its ASCII letters.
@@ -61,6 +66,7 @@ impl Filter {
         let filter = Self {
             tenant: checked("tenant", input.tenant, is_tenant_id, "is not the id of a tenant")?,
             topic: input.topic.map(|topic| parse_topic("topic", topic)).transpose()?,
+            event_id: checked("event", input.event, is_event_id, "is not the id of an event")?,
             event_type: checked("type", input.r#type, is_event_type, "is not a type of events")?,
             error: checked("error", input.error, is_error_text, "is empty or too long")?,
             since: moment("since", input.since)?,
@@ -86,6 +92,7 @@ impl Filter {
         FilterInput {
             tenant: self.tenant.clone(),
             topic: self.topic.as_ref().map(Topic::to_string),
+            event: self.event_id.clone(),
             r#type: self.event_type.clone(),
             error: self.error.clone(),
             since: self.since.map(Timestamp::rfc3339),

@@ -19,10 +19,10 @@ use crate::limits::INCIDENT_PAGE_MAX;
 use crate::ports::{SQL_INTEGER_MAX, Sql, SqlError, Statement, Value};
 use crate::time::Timestamp;
 
-/// What a filter says beyond its index and its times: ?1 topic, ?2 type, ?3 error, ?4 states.
+/// What a filter says beyond its index and its times: ?1 topic, ?2 type, ?3 error, ?4 states, ?5 the event's id.
 pub(crate) const REST_OF_FILTER: &str = "(?1 IS NULL OR i.topic = ?1) AND (?2 IS NULL OR i.type = ?2)
        AND (?3 IS NULL OR instr(lower(i.error_message), lower(?3)) > 0)
-       AND i.status IN (SELECT value FROM json_each(?4))";
+       AND i.status IN (SELECT value FROM json_each(?4)) AND (?5 IS NULL OR i.event_id = ?5)";
 
 /// Lists the incidents of one state.
 pub static LIST_BY_STATUS: LazyLock<String> = LazyLock::new(|| list_sql("status"));
@@ -33,9 +33,9 @@ pub static LIST_BY_TENANT: LazyLock<String> = LazyLock::new(|| list_sql("tenant_
 fn list_sql(column: &str) -> String {
     format!(
         "SELECT {COLUMNS}, i.seq FROM dlq_incidents i
-          WHERE {REST_OF_FILTER} AND i.{column} = ?5 AND i.created_at >= ?6
-            AND (i.created_at, i.seq) < (?7, ?8)
-          ORDER BY i.created_at DESC, i.seq DESC LIMIT ?9"
+          WHERE {REST_OF_FILTER} AND i.{column} = ?6 AND i.created_at >= ?7
+            AND (i.created_at, i.seq) < (?8, ?9)
+          ORDER BY i.created_at DESC, i.seq DESC LIMIT ?10"
     )
 }
 
@@ -148,6 +148,7 @@ pub(crate) fn rest_of_filter(filter: &Filter) -> Result<Vec<Value>, SqlError> {
         filter.event_type.as_deref().into(),
         filter.error.as_deref().into(),
         json_rows(&states)?.into(),
+        filter.event_id.as_deref().into(),
     ])
 }
 

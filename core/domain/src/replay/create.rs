@@ -55,7 +55,7 @@ pub static COUNT_BY_TENANT: LazyLock<String> = LazyLock::new(|| count_incidents(
 fn count_incidents(column: &str) -> String {
     format!(
         "SELECT count(*) AS n FROM dlq_incidents i
-          WHERE {REST_OF_FILTER} AND i.{column} = ?5 AND i.created_at >= ?6 AND i.created_at < ?7 AND i.kind <> 'foreign'"
+          WHERE {REST_OF_FILTER} AND i.{column} = ?6 AND i.created_at >= ?7 AND i.created_at < ?8 AND i.kind <> 'foreign'"
     )
 }
 
@@ -63,7 +63,7 @@ fn count_incidents(column: &str) -> String {
 pub static COUNT_EVENTS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT count(*) AS n FROM event_ledger l
-          WHERE {FILTER_OF_EVENTS} AND l.tenant_id >= ?5 AND l.tenant_id <= ?6"
+          WHERE {FILTER_OF_EVENTS} AND l.tenant_id >= ?6 AND l.tenant_id <= ?7"
     )
 });
 

@@ -38,16 +38,17 @@ fn next_incidents(column: &str) -> String {
         "SELECT i.incident_id, i.tenant_id, i.event_id, i.topic, i.created_at AS at, i.seq
            FROM replay_progress p
            JOIN dlq_incidents i ON i.{column} = p.position AND (i.created_at, i.seq) > (p.after_at, p.after_seq)
-          WHERE {REST_OF_FILTER} AND p.replay_id = ?5 AND i.created_at < ?6 AND i.kind <> 'foreign'
-          ORDER BY i.created_at, i.seq LIMIT ?7"
+          WHERE {REST_OF_FILTER} AND p.replay_id = ?6 AND i.created_at < ?7 AND i.kind <> 'foreign'
+          ORDER BY i.created_at, i.seq LIMIT ?8"
     )
 }
 
-/// What a filter says of events beyond their tenants: ?1 type, ?2 a topic that they have gone to, ?3 and ?4 times.
+/// What a filter says of events beyond their tenants: ?1 type, ?2 a topic that they have gone to, ?3 and ?4
+/// times, ?5 their id.
 pub(crate) const FILTER_OF_EVENTS: &str = "(?1 IS NULL OR l.type = ?1)
        AND (?2 IS NULL OR EXISTS (SELECT 1 FROM event_dispatches d
                                    WHERE d.tenant_id = l.tenant_id AND d.event_id = l.event_id AND d.topic = ?2))
-       AND l.created_at >= ?3 AND l.created_at < ?4";
+       AND l.created_at >= ?3 AND l.created_at < ?4 AND (?5 IS NULL OR l.event_id = ?5)";
 
 /// The next events of the tenants that a replay goes through.
 pub static NEXT_EVENTS: LazyLock<String> = LazyLock::new(|| {
@@ -55,8 +56,8 @@ pub static NEXT_EVENTS: LazyLock<String> = LazyLock::new(|| {
         "SELECT l.tenant_id, l.event_id, l.created_at AS at, l.seq
            FROM replay_progress p
            JOIN event_ledger l ON (l.tenant_id, l.created_at, l.seq) > (p.position, p.after_at, p.after_seq)
-          WHERE {FILTER_OF_EVENTS} AND p.replay_id = ?5 AND l.tenant_id <= ?6
-          ORDER BY l.tenant_id, l.created_at, l.seq LIMIT ?7"
+          WHERE {FILTER_OF_EVENTS} AND p.replay_id = ?6 AND l.tenant_id <= ?7
+          ORDER BY l.tenant_id, l.created_at, l.seq LIMIT ?8"
     )
 });
 
@@ -214,7 +215,8 @@ pub(crate) fn tenants(filter: &Filter) -> (&str, &str) {
 pub(crate) fn filter_of_events(filter: &Filter, until: Timestamp) -> Vec<Value> {
     let topic = filter.topic.as_ref().map(Topic::as_str);
     let since = filter.since.unwrap_or(Timestamp::from_unix_ms(i64::MIN));
-    vec![filter.event_type.as_deref().into(), topic.into(), since.into(), until.into()]
+    let event_id = filter.event_id.as_deref().into();
+    vec![filter.event_type.as_deref().into(), topic.into(), since.into(), until.into(), event_id]
 }
 
 /// The states whose incidents a replay of many moves.
